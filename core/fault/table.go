@@ -126,90 +126,162 @@ type row struct {
 const nothing = "nothing; this cannot be approved"
 
 var table = [codeCount]row{
-	Bug: {"internal.bug", "INTERNAL_ERROR", KindBug, nil, ExitFailed, 500, rpcInternal,
-		"a fault in postern itself, so nothing was done", "report it with the record's id"},
+	Bug: {
+		"internal.bug", "INTERNAL_ERROR", KindBug, nil, ExitFailed, 500, rpcInternal,
+		"a fault in postern itself, so nothing was done", "report it with the record's id",
+	},
 	OK: {"ok", "", KindFailure, nil, ExitOK, 200, 0, "done", "nothing"},
 
-	PathEscape: {"path.escape", "PATH_DENIED", KindDenial, fs.ErrPermission, ExitDenied, 403, 0,
-		"the name is not beneath any root", "use a name beneath a root that list_allowed_directories shows"},
-	PathSymlink: {"path.symlink", "PATH_DENIED", KindDenial, fs.ErrPermission, ExitDenied, 403, 0,
-		"a link on the way can't be followed", "use the name of the file itself"},
-	PathSpecial: {"path.special", "PATH_DENIED", KindDenial, fs.ErrPermission, ExitDenied, 403, 0,
-		"it is not a regular file or directory", nothing},
-	PathMount: {"path.mount", "PATH_DENIED", KindDenial, fs.ErrPermission, ExitDenied, 403, 0,
-		"another file system is mounted there", "list the mount under the root's mounts in the policy"},
-	PathDenied: {"path.denied", "PATH_DENIED", KindDenial, fs.ErrPermission, ExitDenied, 403, 0,
-		"the name has a form that is refused before any lookup", "use a plain name beneath a root"},
-	PathMissing: {"path.missing", "RESOURCE_NOT_FOUND", KindFailure, fs.ErrNotExist, ExitFailed, 404, 0,
-		"there is no such file or directory", "list the folder for the names that exist"},
+	PathEscape: {
+		"path.escape", "PATH_DENIED", KindDenial, fs.ErrPermission, ExitDenied, 403, 0,
+		"the name is not beneath any root", "use a name beneath a root that list_allowed_directories shows",
+	},
+	PathSymlink: {
+		"path.symlink", "PATH_DENIED", KindDenial, fs.ErrPermission, ExitDenied, 403, 0,
+		"a link on the way can't be followed", "use the name of the file itself",
+	},
+	PathSpecial: {
+		"path.special", "PATH_DENIED", KindDenial, fs.ErrPermission, ExitDenied, 403, 0,
+		"it is not a regular file or directory", nothing,
+	},
+	PathMount: {
+		"path.mount", "PATH_DENIED", KindDenial, fs.ErrPermission, ExitDenied, 403, 0,
+		"another file system is mounted there", "list the mount under the root's mounts in the policy",
+	},
+	PathDenied: {
+		"path.denied", "PATH_DENIED", KindDenial, fs.ErrPermission, ExitDenied, 403, 0,
+		"the name has a form that is refused before any lookup", "use a plain name beneath a root",
+	},
+	PathMissing: {
+		"path.missing", "RESOURCE_NOT_FOUND", KindFailure, fs.ErrNotExist, ExitFailed, 404, 0,
+		"there is no such file or directory", "list the folder for the names that exist",
+	},
 
-	PolicyDenied: {"policy.denied", "PERMISSION_DENIED", KindDenial, fs.ErrPermission, ExitDenied, 403, 0,
-		"the policy denies it", nothing},
-	PolicyAsk: {"policy.ask", "PERMISSION_DENIED", KindDenial, ErrApprovalNeeded, ExitAsk, 403, 0,
-		"the policy asks a person, and nobody can be asked", "allow it in the policy file"},
+	PolicyDenied: {
+		"policy.denied", "PERMISSION_DENIED", KindDenial, fs.ErrPermission, ExitDenied, 403, 0,
+		"the policy denies it", nothing,
+	},
+	PolicyAsk: {
+		"policy.ask", "PERMISSION_DENIED", KindDenial, ErrApprovalNeeded, ExitAsk, 403, 0,
+		"the policy asks a person, and nobody can be asked", "allow it in the policy file",
+	},
 
-	GrantStale: {"grant.stale", "PERMISSION_DENIED", KindDenial, ErrApprovalNeeded, ExitAsk, 409, 0,
-		"what was approved has changed since", "ask again"},
-	GrantExpired: {"grant.expired", "PERMISSION_DENIED", KindDenial, ErrApprovalNeeded, ExitAsk, 409, 0,
-		"the approval's time is over", "ask again"},
-	GrantRevoked: {"grant.revoked", "PERMISSION_DENIED", KindDenial, ErrApprovalNeeded, ExitAsk, 409, 0,
-		"the approval was taken back", "ask again"},
-	GrantMismatch: {"grant.mismatch", "PERMISSION_DENIED", KindDenial, ErrApprovalNeeded, ExitAsk, 409, 0,
-		"the approval was for something else", "ask again"},
+	GrantStale: {
+		"grant.stale", "PERMISSION_DENIED", KindDenial, ErrApprovalNeeded, ExitAsk, 409, 0,
+		"what was approved has changed since", "ask again",
+	},
+	GrantExpired: {
+		"grant.expired", "PERMISSION_DENIED", KindDenial, ErrApprovalNeeded, ExitAsk, 409, 0,
+		"the approval's time is over", "ask again",
+	},
+	GrantRevoked: {
+		"grant.revoked", "PERMISSION_DENIED", KindDenial, ErrApprovalNeeded, ExitAsk, 409, 0,
+		"the approval was taken back", "ask again",
+	},
+	GrantMismatch: {
+		"grant.mismatch", "PERMISSION_DENIED", KindDenial, ErrApprovalNeeded, ExitAsk, 409, 0,
+		"the approval was for something else", "ask again",
+	},
 
-	PreconditionFailed: {"precondition.failed", "PRECONDITION_FAILED", KindFailure, ErrStale, ExitFailed, 412, 0,
-		"it changed since it was read", "read it again and use the new etag"},
-	ConfirmMissing: {"confirm.missing", "PRECONDITION_FAILED", KindDenial, ErrStale, ExitFailed, 412, 0,
-		"the call needs confirm: true", "set confirm: true if this is meant"},
-	DryRunPreview: {"dry_run.preview", "", KindFailure, nil, ExitOK, 200, 0,
-		"a preview; nothing was changed", "call again without dry_run"},
+	PreconditionFailed: {
+		"precondition.failed", "PRECONDITION_FAILED", KindFailure, ErrStale, ExitFailed, 412, 0,
+		"it changed since it was read", "read it again and use the new etag",
+	},
+	ConfirmMissing: {
+		"confirm.missing", "PRECONDITION_FAILED", KindDenial, ErrStale, ExitFailed, 412, 0,
+		"the call needs confirm: true", "set confirm: true if this is meant",
+	},
+	DryRunPreview: {
+		"dry_run.preview", "", KindFailure, nil, ExitOK, 200, 0,
+		"a preview; nothing was changed", "call again without dry_run",
+	},
 
-	LockHeld: {"lock.held", "LOCKED", KindFailure, ErrLocked, ExitLocked, 423, rpcLocked,
-		"another program holds it", "try again when it is free"},
-	LockLost: {"lock.lost", "LOCKED", KindFailure, ErrLocked, ExitLocked, 423, rpcLocked,
-		"the lock was lost", "read it again and take the lock anew"},
+	LockHeld: {
+		"lock.held", "LOCKED", KindFailure, ErrLocked, ExitLocked, 423, rpcLocked,
+		"another program holds it", "try again when it is free",
+	},
+	LockLost: {
+		"lock.lost", "LOCKED", KindFailure, ErrLocked, ExitLocked, 423, rpcLocked,
+		"the lock was lost", "read it again and take the lock anew",
+	},
 
-	NetAddress: {"net.address", "URL_DENIED", KindDenial, ErrAddress, ExitDenied, 403, 0,
-		"the address is not a public one", "allow the host in the policy file"},
-	NetRedirect: {"net.redirect", "URL_DENIED", KindDenial, ErrAddress, ExitDenied, 403, 0,
-		"the redirect leads where the policy does not", "allow the host in the policy file"},
-	NetScheme: {"net.scheme", "URL_DENIED", KindDenial, ErrAddress, ExitDenied, 403, 0,
-		"only http and https are fetched", nothing},
-	NetMetadata: {"net.metadata", "URL_DENIED", KindDenial, ErrAddress, ExitDenied, 403, 0,
-		"it is a cloud metadata address", nothing},
+	NetAddress: {
+		"net.address", "URL_DENIED", KindDenial, ErrAddress, ExitDenied, 403, 0,
+		"the address is not a public one", "allow the host in the policy file",
+	},
+	NetRedirect: {
+		"net.redirect", "URL_DENIED", KindDenial, ErrAddress, ExitDenied, 403, 0,
+		"the redirect leads where the policy does not", "allow the host in the policy file",
+	},
+	NetScheme: {
+		"net.scheme", "URL_DENIED", KindDenial, ErrAddress, ExitDenied, 403, 0,
+		"only http and https are fetched", nothing,
+	},
+	NetMetadata: {
+		"net.metadata", "URL_DENIED", KindDenial, ErrAddress, ExitDenied, 403, 0,
+		"it is a cloud metadata address", nothing,
+	},
 
-	TextUnsafe: {"text.unsafe", "PRECONDITION_FAILED", KindDenial, nil, ExitDenied, 422, 0,
-		"the text can't be shown or kept safely", "send plain UTF-8 text"},
-	TextEscaped: {"text.escaped", "PRECONDITION_FAILED", KindDenial, nil, ExitDenied, 422, 0,
+	TextUnsafe: {
+		"text.unsafe", "PRECONDITION_FAILED", KindDenial, nil, ExitDenied, 422, 0,
+		"the text can't be shown or kept safely", "send plain UTF-8 text",
+	},
+	TextEscaped: {
+		"text.escaped", "PRECONDITION_FAILED", KindDenial, nil, ExitDenied, 422, 0,
 		"the content holds the escaped form of a tag that the file has unescaped",
-		"use edit_file around that place"},
-	ScreenFinding: {"screen.finding", "PERMISSION_DENIED", KindDenial, nil, ExitDenied, 422, 0,
-		"the screen found instructions in it", "look at it and approve it"},
+		"use edit_file around that place",
+	},
+	ScreenFinding: {
+		"screen.finding", "PERMISSION_DENIED", KindDenial, nil, ExitDenied, 422, 0,
+		"the screen found instructions in it", "look at it and approve it",
+	},
 
-	RequestInvalid: {"request.invalid", "INVALID_PARAMS", KindFailure, fs.ErrInvalid, ExitUsage, 400, rpcInvalidParams,
-		"the request is malformed", "correct the arguments"},
-	MethodUnknown: {"method.unknown", "METHOD_NOT_FOUND", KindFailure, errors.ErrUnsupported, ExitFailed, 404, rpcNoMethod,
-		"there is no such method", "ask for the list of methods or tools"},
-	FrameInvalid: {"frame.invalid", "INVALID_REQUEST", KindFailure, fs.ErrInvalid, ExitFailed, 400, rpcInvalidRequest,
-		"the message is not one well-formed JSON-RPC object", "send one JSON object a line"},
-	LimitExceeded: {"limit.exceeded", "LIMIT_EXCEEDED", KindFailure, ErrLimit, ExitFailed, 429, 0,
-		"it is larger than the limit", "ask for a part of it"},
+	RequestInvalid: {
+		"request.invalid", "INVALID_PARAMS", KindFailure, fs.ErrInvalid, ExitUsage, 400, rpcInvalidParams,
+		"the request is malformed", "correct the arguments",
+	},
+	MethodUnknown: {
+		"method.unknown", "METHOD_NOT_FOUND", KindFailure, errors.ErrUnsupported, ExitFailed, 404, rpcNoMethod,
+		"there is no such method", "ask for the list of methods or tools",
+	},
+	FrameInvalid: {
+		"frame.invalid", "INVALID_REQUEST", KindFailure, fs.ErrInvalid, ExitFailed, 400, rpcInvalidRequest,
+		"the message is not one well-formed JSON-RPC object", "send one JSON object a line",
+	},
+	LimitExceeded: {
+		"limit.exceeded", "LIMIT_EXCEEDED", KindFailure, ErrLimit, ExitFailed, 429, 0,
+		"it is larger than the limit", "ask for a part of it",
+	},
 
-	ConfigInvalid: {"config.invalid", "CONFIG_INVALID", KindFailure, ErrConfig, ExitConfig, 500, rpcInternal,
-		"the policy is not valid", "correct the file; postern check reads it again"},
-	SandboxUnavailable: {"sandbox.unavailable", "SANDBOX_UNAVAILABLE", KindFailure, errors.ErrUnsupported, ExitEnforcement, 501, 0,
-		"the required enforcement is not available here", "postern doctor says what is missing"},
-	AuditUnwritable: {"audit.unwritable", "AUDIT_UNWRITABLE", KindDenial, ErrAudit, ExitAudit, 503, rpcInternal,
-		"the audit log can't be written, and nothing happens unrecorded", "free space or repair the state directory"},
-	AuditBroken: {"audit.broken", "AUDIT_BROKEN", KindDenial, ErrAudit, ExitAudit, 503, rpcInternal,
-		"the audit log was changed", "postern log verify shows the place"},
-	AuditTruncated: {"audit.truncated", "AUDIT_TRUNCATED", KindDenial, ErrAudit, ExitAudit, 503, rpcInternal,
-		"the audit log is shorter than it was", "postern log verify shows the place"},
+	ConfigInvalid: {
+		"config.invalid", "CONFIG_INVALID", KindFailure, ErrConfig, ExitConfig, 500, rpcInternal,
+		"the policy is not valid", "correct the file; postern check reads it again",
+	},
+	SandboxUnavailable: {
+		"sandbox.unavailable", "SANDBOX_UNAVAILABLE", KindFailure, errors.ErrUnsupported, ExitEnforcement, 501, 0,
+		"the required enforcement is not available here", "postern doctor says what is missing",
+	},
+	AuditUnwritable: {
+		"audit.unwritable", "AUDIT_UNWRITABLE", KindDenial, ErrAudit, ExitAudit, 503, rpcInternal,
+		"the audit log can't be written, and nothing happens unrecorded", "free space or repair the state directory",
+	},
+	AuditBroken: {
+		"audit.broken", "AUDIT_BROKEN", KindDenial, ErrAudit, ExitAudit, 503, rpcInternal,
+		"the audit log was changed", "postern log verify shows the place",
+	},
+	AuditTruncated: {
+		"audit.truncated", "AUDIT_TRUNCATED", KindDenial, ErrAudit, ExitAudit, 503, rpcInternal,
+		"the audit log is shorter than it was", "postern log verify shows the place",
+	},
 
-	IOFailed: {"io.failed", "IO_FAILED", KindFailure, nil, ExitFailed, 500, 0,
-		"the operating system reported an error", "correct the cause and try again"},
-	Cancelled: {"call.cancelled", "CANCELLED", KindFailure, nil, ExitInterrupted, 499, 0,
-		"the call was cancelled or ran out of time", "call again"},
+	IOFailed: {
+		"io.failed", "IO_FAILED", KindFailure, nil, ExitFailed, 500, 0,
+		"the operating system reported an error", "correct the cause and try again",
+	},
+	Cancelled: {
+		"call.cancelled", "CANCELLED", KindFailure, nil, ExitInterrupted, 499, 0,
+		"the call was cancelled or ran out of time", "call again",
+	},
 }
 
 func (c Code) row() row {

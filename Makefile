@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# make ci is the test command of the README; everything else is a part of it.
+
+GO       ?= go
+GOBIN    := $(shell $(GO) env GOPATH)/bin
+FUZZTIME ?= 5s
+RACETIME ?= 10s
+# -race needs cgo; nothing else here does, and nothing shipped has it.
+STATIC   := CGO_ENABLED=0
+
+.PHONY: build test fmt vet cross all-tests race fuzz bench lint ci
+
+build:
+	$(STATIC) $(GO) build -trimpath -o postern ./cmd/postern
+
+test:
+	$(STATIC) $(GO) test ./...
+
+fmt:
+	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt needed:"; echo "$$out"; exit 1; }
+
+vet:
+	$(STATIC) $(GO) vet ./...
+
+cross:
+	$(STATIC) GOOS=darwin $(GO) vet ./...
+	$(STATIC) GOOS=windows $(GO) vet ./...
+
+# Everything once, with the race detector, and each attacker for RACETIME.
+all-tests:
+	CGO_ENABLED=1 POSTERN_RACE=$(RACETIME) $(GO) test -race -timeout 15m ./...
+
+# The attackers alone, for longer.
+race:
+	CGO_ENABLED=1 POSTERN_RACE=60s $(GO) test -race -timeout 60m -count=1 -run Race ./...
+
+fuzz:
+	FUZZTIME=$(FUZZTIME) .ci/fuzz
+
+bench:
+	$(STATIC) $(GO) test -run '^$$' -bench . -benchmem ./...
+
+lint:
+	.ci/golangci-lint run ./...
+
+# What fails fastest comes first.
+ci: fmt vet cross build all-tests fuzz lint
