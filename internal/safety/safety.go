@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package safety is the whole permission model of tools in one place: the
+// class of each action and tool, and what a call must say before it may act.
+//
+// The class follows the effect, not the verb: what can be taken back or only
+// adds is mutating; what removes, overwrites what undo does not cover, or
+// can't be taken back is destructive; what steers a running program is
+// runtime.
+package safety
+
+import (
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+)
+
+// Rating is the class with the flags that an approval shows.
+type Rating struct {
+	Class        core.Class
+	WritesDisk   bool
+	ExecutesCode bool
+}
+
+// OfAction rates an action. An unknown action is destructive in every way.
+func OfAction(a core.Action) Rating {
+	switch a {
+	case core.FSRead, core.FSList, core.FSWatch, core.NetFetch, core.NetConnect:
+		return Rating{Class: core.ReadOnly}
+	case core.FSWrite, core.FSCreate, core.FSRename:
+		return Rating{Class: core.Mutating, WritesDisk: true}
+	case core.FSDelete:
+		return Rating{Class: core.Destructive, WritesDisk: true}
+	case core.ProcExec:
+		return Rating{Class: core.Runtime, WritesDisk: true, ExecutesCode: true}
+	case core.ToolCall, core.ActionUnknown:
+	}
+	return Rating{Class: core.Destructive, WritesDisk: true, ExecutesCode: true}
+}
+
+var readOnly = Rating{Class: core.ReadOnly}
+
+// tools rates the tools that postern itself offers. write_file, edit_file and
+// move_file have the class that they have with undo; until it exists their
+// results say undoable: false.
+var tools = map[string]Rating{
+	"read_file":                 readOnly,
+	"read_text_file":            readOnly,
+	"read_media_file":           readOnly,
+	"read_multiple_files":       readOnly,
+	"list_directory":            readOnly,
+	"list_directory_with_sizes": readOnly,
+	"directory_tree":            readOnly,
+	"search_files":              readOnly,
+	"get_file_info":             readOnly,
+	"list_allowed_directories":  readOnly,
+	"write_file":                OfAction(core.FSWrite),
+	"edit_file":                 OfAction(core.FSWrite),
+	"append_file":               OfAction(core.FSWrite),
+	"create_directory":          OfAction(core.FSCreate),
+	"copy_file":                 OfAction(core.FSCreate),
+	"move_file":                 OfAction(core.FSRename),
+	"delete_file":               OfAction(core.FSDelete),
+}
+
+// OfTool rates one of our tools. Any other name is destructive in every way.
+func OfTool(name string) (Rating, bool) {
+	if r, ok := tools[name]; ok {
+		return r, true
+	}
+	return OfAction(core.ToolCall), false
+}
+
+// Preconditions is what a call says of itself.
+type Preconditions struct {
+	Confirm bool   // the caller's own confirm: an accident guard, not oversight
+	IfMatch string // the etag that the caller read, "" for none
+}
+
+// Required is what the policy asks of such a call.
+type Required struct {
+	Confirm bool
+	IfMatch bool
+}
+
+// Check holds a call against what the policy requires and against what is
+// there now: etag is the target's present one, "" when nothing is there.
+// discards says what the call does away with, as "This call deletes x".
+// It has no effect and runs before any.
+func Check(op, resource string, p Preconditions, r Required, etag, discards string) error {
+	if r.Confirm && !p.Confirm {
+		return &fault.Error{
+			Code: fault.ConfirmMissing, Op: op, Resource: resource,
+			Rule: "PRECONDITION_FAILED: " + discards + ". Set confirm=True to proceed. [required=confirm]",
+		}
+	}
+	if p.IfMatch != "" && p.IfMatch != etag {
+		rule := "it changed since it was read: its etag is now " + etag
+		if etag == "" {
+			rule = "it changed since it was read: it no longer exists"
+		}
+		return &fault.Error{Code: fault.PreconditionFailed, Op: op, Resource: resource, Rule: rule}
+	}
+	if r.IfMatch && p.IfMatch == "" && etag != "" {
+		return &fault.Error{
+			Code: fault.PreconditionFailed, Op: op, Resource: resource,
+			Rule: "the policy requires ifMatch for " + op, Hint: "read it and send its etag as ifMatch",
+		}
+	}
+	return nil
+}
