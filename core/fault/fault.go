@@ -60,8 +60,8 @@ func (e *Error) Is(target error) bool {
 func (e *Error) Lines() string {
 	subject := strings.TrimSpace(e.Op + " " + textsafe.Name(e.Resource))
 	return e.Code.Kind().word() + ": " + subject +
-		"\nbecause: " + string(textsafe.Clean(e.because())) +
-		"\nnext: " + string(textsafe.Clean(e.Next()))
+		"\nbecause: " + textsafe.Clean(e.because()).String() +
+		"\nnext: " + textsafe.Clean(e.Next()).String()
 }
 
 // Next is the text of the "next" line.
