@@ -15,3 +15,5 @@
 // The table says what a code means, not that a door reports it; each door
 // has its own tests.
 package fault
+
+//go:generate go test -run TestErrorsPage -update .

@@ -59,7 +59,7 @@ func (e *Error) Is(target error) bool {
 // the cause's own text is left out.
 func (e *Error) Lines() string {
 	subject := strings.TrimSpace(e.Op + " " + textsafe.Name(e.Resource))
-	return e.Code.Kind().word() + ": " + subject +
+	return strings.TrimSpace(e.Code.Kind().word()+": "+subject) +
 		"\nbecause: " + textsafe.Clean(e.because()).String() +
 		"\nnext: " + textsafe.Clean(e.Next()).String()
 }
