@@ -139,14 +139,13 @@ type filter struct {
 
 func (f *filter) add(r rune) {
 	c := classify(r)
-	switch c {
-	case variation:
+	if c == variation {
 		if f.run < maxRun {
 			f.held[f.run] = r
 		}
 		f.run++
-		return
-	case remove:
+	}
+	if c == variation || c == remove {
 		return
 	}
 	f.endRun()
