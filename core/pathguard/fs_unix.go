@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package pathguard
+
+import (
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// handle is an open directory.
+type handle int
+
+func (h handle) close() { unix.Close(int(h)) }
+
+// removed reports a directory that has no name any more.
+func (h handle) removed() bool {
+	st, err := statFD(int(h))
+	return err != nil || st.nlink == 0
+}
+
+// mount tells where a walk is: by the mount's id where the kernel gives one,
+// else by the device, which a bind mount of the same device shares.
+type mount struct{ id, dev uint64 }
+
+func (m mount) holds(st *stat) bool {
+	if m.id != 0 && st.mnt != 0 {
+		return m.id == st.mnt
+	}
+	return m.dev == st.dev
+}
+
+// fsTraits is what matters about the file system that holds a directory.
+type fsTraits struct {
+	mount
+	kernel    bool // its files are switches of the kernel
+	folds     bool // it may find an entry under another spelling
+	fineTimes bool // each write that follows a look has times of its own
+}
+
+func absolute(dir string) (string, error) { return filepath.Abs(dir) }
+
+func native(spelling string) (string, error) { return spelling, nil }
+
+func isAbs(spelling string) bool { return spelling[0] == '/' }
+
+func rootLen(string) int { return len("/") }
+
+// openRootDir opens a directory by its resolved path.
+func openRootDir(resolved string) (handle, fsTraits, error) {
+	fd, err := retry(func() (int, error) {
+		return unix.Open(resolved, oPath|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return -1, fsTraits{}, err
+	}
+	t, err := traits(fd)
+	if err != nil {
+		unix.Close(fd)
+		return -1, t, err
+	}
+	return handle(fd), t, nil
+}
+
+// identify returns which file an absolute path leads to now, links followed:
+// only for the operator's own paths.
+func identify(path string) (ident, bool) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return ident{}, false
+	}
+	return ident{uint64(st.Dev), st.Ino}, true
+}
+
+// retry repeats a call that a signal interrupted.
+func retry(call func() (int, error)) (int, error) {
+	for {
+		if n, err := call(); err != unix.EINTR {
+			return n, err
+		}
+	}
+}
+
+// again is the same for a call without a value.
+func again(call func() error) error {
+	for {
+		if err := call(); err != unix.EINTR {
+			return err
+		}
+	}
+}

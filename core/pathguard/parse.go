@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pathguard
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/postern-gate/postern/core/fault"
+)
+
+// Parse returns the names that a caller's spelling may mean: root://name, an
+// alias scheme, an absolute path beneath a root (in the spelling that the root
+// was given with or the resolved one), or a plain relative name, which has a
+// candidate in each root. It is purely lexical: nothing is looked up, trimmed,
+// unquoted, folded or expanded. A ".." that stays beneath its root is resolved
+// lexically; one that leads above is path.escape.
+//
+// A root with an alias is strict, as its documents are: only its schemes name
+// it, and "..", a backslash, a leading slash and drive forms are path.denied.
+func (w *Workspace) Parse(spelling string) ([]Name, error) {
+	if why := badForm(spelling); why != "" {
+		return nil, refuse(fault.PathDenied, spelling, why)
+	}
+	spelling, err := native(spelling)
+	if err != nil {
+		return nil, err
+	}
+	if scheme, rest, ok := cutScheme(spelling); ok {
+		n, err := w.inScheme(spelling, scheme, rest)
+		return []Name{n}, err
+	}
+	if isAbs(spelling) {
+		n, err := w.absolute(spelling)
+		return []Name{n}, err
+	}
+	return w.relative(spelling)
+}
+
+func (w *Workspace) inScheme(spelling, scheme, rest string) (Name, error) {
+	r := w.byScheme(scheme)
+	if r == nil {
+		return Name{}, refuse(fault.PathEscape, spelling, ruleScheme)
+	}
+	if strings.HasPrefix(rest, "/") {
+		return Name{}, refuse(fault.PathDenied, spelling, "an absolute path follows the scheme")
+	}
+	if r.strict() {
+		if why := badStrict(rest); why != "" {
+			return Name{}, refuse(fault.PathDenied, spelling, why)
+		}
+	}
+	rel, ok := cleanRel(rest)
+	if !ok {
+		return Name{}, refuse(fault.PathEscape, spelling, "")
+	}
+	return r.innermost(rel), nil
+}
+
+func (w *Workspace) absolute(spelling string) (Name, error) {
+	rel, ok := cleanRel(spelling[rootLen(spelling):])
+	if !ok {
+		rel = "" // the parent of / is /
+	}
+	p, rel, ok := w.layout.Load().locate(spelling[:rootLen(spelling)] + rel)
+	if !ok {
+		return Name{}, refuse(fault.PathEscape, spelling, "")
+	}
+	if p.root.strict() {
+		return Name{}, refuse(fault.PathDenied, spelling, ruleStrict)
+	}
+	return p.root.innermost(rel), nil
+}
+
+func (w *Workspace) relative(spelling string) ([]Name, error) {
+	rel, ok := cleanRel(spelling)
+	if !ok {
+		return nil, refuse(fault.PathEscape, spelling, "")
+	}
+	var names []Name
+	for _, r := range w.roots {
+		if r.strict() {
+			continue
+		}
+		if n := r.innermost(rel); !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	if len(names) == 0 {
+		return nil, refuse(fault.PathDenied, spelling, ruleStrict)
+	}
+	return names, nil
+}
+
+const (
+	ruleScheme = "no root has this scheme"
+	ruleStrict = "names here start with the scheme of a root"
+)
+
+// Precheck is the syntactic pre-filter, for the place where calls are
+// dispatched. It refuses a strict subset of what Parse refuses, with the same
+// codes, without resolving anything: leaving it out changes no verdict.
+func (w *Workspace) Precheck(spelling string) error {
+	if why := badForm(spelling); why != "" {
+		return refuse(fault.PathDenied, spelling, why)
+	}
+	scheme, rest, ok := cutScheme(spelling)
+	switch {
+	case ok && w.byScheme(scheme) == nil:
+		return refuse(fault.PathEscape, spelling, ruleScheme)
+	case ok && strings.HasPrefix(rest, "/"):
+		return refuse(fault.PathDenied, spelling, "an absolute path follows the scheme")
+	case ok && w.byScheme(scheme).strict() && badStrict(rest) != "":
+		return refuse(fault.PathDenied, spelling, badStrict(rest))
+	case !ok && allStrict(w.roots):
+		return refuse(fault.PathDenied, spelling, ruleStrict)
+	case (ok || !isAbs(spelling)) && (rest == ".." || strings.HasPrefix(rest, "../")):
+		return refuse(fault.PathEscape, spelling, "")
+	}
+	return nil
+}
+
+// refuse names only the caller's own spelling.
+func refuse(code fault.Code, spelling, rule string) *fault.Error {
+	return &fault.Error{Code: code, Resource: spelling, Rule: rule}
+}
+
+// cutScheme splits scheme://rest. The letters are those that a root's name and
+// an RFC 3986 scheme may have; without a scheme rest is the whole.
+func cutScheme(s string) (scheme, rest string, ok bool) {
+	scheme, rest, ok = strings.Cut(s, "://")
+	if !ok || scheme == "" || strings.IndexFunc(scheme, notScheme) >= 0 {
+		return "", s, false
+	}
+	return scheme, rest, true
+}
+
+func notScheme(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-+", r)
+}
+
+func (w *Workspace) byScheme(scheme string) *Root {
+	for _, r := range w.roots {
+		if r.name == scheme || (r.opts.Alias != "" && r.opts.Alias == scheme) {
+			return r
+		}
+	}
+	return nil
+}
+
+func (r *Root) strict() bool { return r.opts.Alias != "" }
+
+func allStrict(roots []*Root) bool {
+	return !slices.ContainsFunc(roots, func(r *Root) bool { return !r.strict() })
+}
+
+// badStrict says why a strict root refuses what follows its scheme.
+func badStrict(rest string) string {
+	switch {
+	case strings.ContainsRune(rest, '\\'):
+		return "a backslash is not part of a name here"
+	case len(rest) >= 2 && rest[1] == ':' && isLetter(rest[0]):
+		return "a drive is not part of a name here"
+	}
+	for part := range strings.SplitSeq(rest, "/") {
+		if part == ".." {
+			return "a name here holds no .."
+		}
+	}
+	return ""
+}
+
+func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package pathguard
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/postern-gate/postern/core/fault"
+)
+
+// MaxEntries bounds what one call on a directory judges, and so what it moves
+// or removes.
+const MaxEntries = 10_000
+
+// Remove deletes a file, a link (never its target), a special file or an empty
+// directory. A file is first moved aside and compared with what was judged, so
+// that nothing else is deleted; Keep is given it before it is gone.
+func (t *Target) Remove(o WriteOptions) error {
+	if !t.exists {
+		return t.name.fault(fault.PathMissing, ruleAbsent, nil)
+	}
+	if err := t.name.movable(t.st.ident); err != nil {
+		return err
+	}
+	if err := t.ready(); err != nil {
+		return err
+	}
+	var err error
+	if t.st.kind() == KindDir {
+		err = again(func() error { return unix.Unlinkat(t.dir, t.base, unix.AT_REMOVEDIR) })
+	} else {
+		err = t.removeFile(o)
+	}
+	switch err {
+	case nil:
+		return t.gone(o.Sync)
+	case unix.ENOTEMPTY, unix.EEXIST:
+		return t.name.fault(fault.IOFailed, "the directory is not empty", err)
+	}
+	return t.name.failure(err)
+}
+
+// gone makes the removal durable and proves where it happened.
+func (t *Target) gone(s Sync) error {
+	if err := t.settled(); err != nil {
+		return err
+	}
+	if s == SyncAll {
+		if err := t.syncDir(); err != nil {
+			return t.name.halfway(err, "the folder could not be written to the disk")
+		}
+	}
+	return nil
+}
+
+func (t *Target) removeFile(o WriteOptions) error {
+	var old *File
+	if o.Keep != nil && t.st.kind() == KindFile {
+		var err error
+		if old, err = t.openOld(unix.O_RDONLY); err != nil {
+			return err
+		}
+		defer old.Close()
+	}
+	aside := tempName()
+	err := t.held(func() error { return t.name.root.seam.rename(t.dir, t.base, t.dir, aside) })
+	switch err {
+	case nil:
+	case unix.ENOENT:
+		return t.name.stale(ruleGone)
+	case unix.EINVAL, unix.ENOSYS, unix.ENOTSUP:
+		return t.removeBlind(old, o)
+	default:
+		return err
+	}
+	st, err := statAt(t.dir, aside)
+	if err != nil || !t.st.sameBut(&st) {
+		return t.putBack(aside, t.name.stale(ruleGone))
+	}
+	if old != nil {
+		if err := o.Keep(old); err != nil {
+			return t.putBack(aside, err)
+		}
+	}
+	return again(func() error { return unix.Unlinkat(t.dir, aside, 0) })
+}
+
+// removeBlind removes by name, where nothing can be moved aside.
+func (t *Target) removeBlind(old *File, o WriteOptions) error {
+	if old != nil {
+		if err := o.Keep(old); err != nil {
+			return err
+		}
+	}
+	if err := t.ready(); err != nil {
+		return err
+	}
+	return again(func() error { return unix.Unlinkat(t.dir, t.base, 0) })
+}
+
+func (t *Target) putBack(aside string, why error) error {
+	err := t.held(func() error { return t.name.root.seam.rename(t.dir, aside, t.dir, t.base) })
+	if err != nil {
+		return t.name.halfway(errors.Join(why, err), "what was there could not be put back and is kept as "+aside)
+	}
+	return why
+}
+
+// Rename moves the entry itself, of a link the link, to an absent name; both
+// targets come from PinEntry. It never replaces anything. What is moved is
+// what was judged, or it is moved back. For a directory the caller judges what
+// is beneath it first, see Descendants.
+func Rename(src, dst *Target, o WriteOptions) error {
+	switch {
+	case !src.exists:
+		return src.name.fault(fault.PathMissing, ruleAbsent, nil)
+	case dst.exists:
+		return dst.name.stale(ruleThere)
+	}
+	if err := src.name.movable(src.st.ident); err != nil {
+		return err
+	}
+	for _, t := range [...]*Target{src, dst} {
+		if err := t.ready(); err != nil {
+			return err
+		}
+	}
+	err := src.held(func() error { return dst.moveNew(src.dir, src.base, src.st.kind()) })
+	switch err {
+	case nil:
+		return renamed(src, dst, o)
+	case unix.EEXIST, unix.ENOTEMPTY:
+		return dst.name.stale(ruleThere)
+	case unix.ENOENT:
+		return src.name.stale(ruleGone)
+	case unix.EXDEV:
+		return dst.name.fault(fault.IOFailed, "the two names are on different file systems: copy it and delete the first", err)
+	case unix.EINVAL:
+		return dst.name.fault(fault.RequestInvalid, "a directory can't be moved into itself", err)
+	}
+	return src.name.failure(err)
+}
+
+// renamed proves that what moved is what was judged, or moves it back.
+func renamed(src, dst *Target, o WriteOptions) error {
+	st, err := statAt(dst.dir, dst.base)
+	if err != nil || st.ident != src.st.ident {
+		if err := src.moveNew(dst.dir, dst.base, st.kind()); err != nil {
+			return src.name.halfway(err, "the entry was replaced at the same moment")
+		}
+		return src.name.stale(ruleGone)
+	}
+	for _, t := range [...]*Target{src, dst} {
+		if err := t.settled(); err != nil {
+			return err
+		}
+	}
+	if o.Sync != SyncAll {
+		return nil
+	}
+	if err := errors.Join(dst.syncDir(), src.syncDir()); err != nil {
+		return dst.name.halfway(err, "the folder could not be written to the disk")
+	}
+	return nil
+}
+
+// RemoveAll deletes a directory with all that is beneath it, up to MaxEntries.
+// judge is asked about every descendant before anything is removed; its first
+// error ends the call with nothing changed. Only what was judged is removed,
+// by handle and never through a link; what appeared meanwhile stays, and the
+// call then says that it got half way. Mount points are refused.
+func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteOptions) error {
+	if !t.exists || t.st.kind() != KindDir {
+		return t.Remove(o)
+	}
+	if err := t.name.movable(t.st.ident); err != nil {
+		return err
+	}
+	if err := t.ready(); err != nil {
+		return err
+	}
+	var all []found
+	err := t.walkDown(ctx, MaxEntries, func(f found) error {
+		if err := judge(f.name); err != nil {
+			return err
+		}
+		if err := f.name.movable(f.st.ident); err != nil {
+			return err
+		}
+		all = append(all, f)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		err := ctx.Err()
+		if err == nil {
+			err = t.removeJudged(&all[i])
+		}
+		switch {
+		case err != nil && i == len(all)-1:
+			return t.name.failure(err)
+		case err != nil:
+			return t.name.halfway(err, "not everything was removed")
+		}
+	}
+	return t.Remove(o)
+}

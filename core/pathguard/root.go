@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pathguard
+
+import (
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/postern-gate/postern/core/fault"
+)
+
+// Options describe a root. The zero value has no name and is refused.
+type Options struct {
+	Name  string // as in root://; [a-z0-9._-]+
+	Alias string // a second scheme, which makes the root strict; "" for none
+	// Mounts are the mount points beneath the root that may be entered, as
+	// clean relative paths. proc, sysfs, cgroup, debugfs, bpf and their like
+	// are never entered, listed or not.
+	Mounts []string
+	// DenyHardlinks refuses to open a regular file that has more than one name.
+	DenyHardlinks bool
+	// Forbidden are directories that a root may neither be nor lie beneath:
+	// the state directory.
+	Forbidden []string
+	// Sleep waits between the tries of a rename that another program holds
+	// up. nil is time.Sleep.
+	Sleep func(time.Duration)
+}
+
+// Root is one directory, held by handle. Moved or renamed, it stays the same
+// directory under the names it was opened with; exchanged for another one or a
+// link, it still is the one that was opened; removed, every access is
+// path.missing until a directory is there again at the same resolved path.
+type Root struct {
+	name, given string
+	opts        Options
+	seam        seam
+	ws          atomic.Pointer[Workspace]
+	place       atomic.Pointer[place]
+
+	mu       sync.RWMutex // held for reading while fd is in use
+	fd       handle
+	open     bool
+	closed   bool
+	resolved string // "" until it was opened once
+	fs       fsTraits
+}
+
+// OpenRoot opens a directory as a root. A directory that is absent is no
+// error: accesses are path.missing until it appears. A path that is not a
+// directory, one in a kernel file system, and one equal to or beneath a
+// forbidden directory are refused.
+func OpenRoot(dir string, o Options) (*Root, error) {
+	if err := o.check(dir); err != nil {
+		return nil, err
+	}
+	given, err := absolute(dir)
+	if err != nil {
+		return nil, badRoot(dir, "the path can't be made absolute", err)
+	}
+	if o.Sleep == nil {
+		o.Sleep = time.Sleep
+	}
+	r := &Root{name: o.Name, given: given, opts: o, seam: realSeam}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.attach(); err != nil && fault.CodeOf(err) != fault.PathMissing {
+		return nil, err
+	}
+	return r, nil
+}
+
+func badRoot(dir, rule string, err error) *fault.Error {
+	return &fault.Error{Code: fault.ConfigInvalid, Resource: dir, Rule: rule, Err: err}
+}
+
+func (o *Options) check(dir string) error {
+	if badForm(dir) != "" {
+		return badRoot(dir, badForm(dir), nil)
+	}
+	for _, s := range [...]string{o.Name, o.Alias} {
+		if strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789._-") != "" {
+			return badRoot(dir, "the name of a root has only a-z, 0-9, dot, underscore and minus", nil)
+		}
+	}
+	if o.Name == "" || o.Name == o.Alias {
+		return badRoot(dir, "a root has a name, which is not its alias", nil)
+	}
+	for _, m := range o.Mounts {
+		if badForm(m) != "" || !isClean(m) {
+			return badRoot(dir, "a mount is a clean path relative to its root", nil)
+		}
+	}
+	return nil
+}
+
+// Name returns the root's name, as in root://.
+func (r *Root) Name() string { return r.name }
+
+// Alias returns the alias scheme, "" for none.
+func (r *Root) Alias() string { return r.opts.Alias }
+
+// Given returns the absolute path as it was given, links unresolved.
+func (r *Root) Given() string { return r.given }
+
+// Resolved returns the path with links resolved, as of when the root was
+// opened; the given one while the root is absent.
+func (r *Root) Resolved() string {
+	_, resolved := r.where()
+	return resolved
+}
+
+func (r *Root) where() (given, resolved string) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.resolved == "" {
+		return r.given, r.given
+	}
+	return r.given, r.resolved
+}
+
+// Missing reports whether the directory is absent now. It looks.
+func (r *Root) Missing() bool {
+	_, err := Name{r, ""}.Stat()
+	return fault.CodeOf(err) == fault.PathMissing
+}
+
+// CoarseTimes reports that two writes in quick succession may leave the same
+// times, so that an etag needs the content too: a kernel before Linux 6.13 or
+// a file system without fine-grained times.
+func (r *Root) CoarseTimes() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return !r.fs.fineTimes
+}
+
+// Close lets the directory go. Later accesses are path.missing; files that
+// were opened through it stay open.
+func (r *Root) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	r.detach()
+	return nil
+}
+
+func (r *Root) detach() {
+	if r.open {
+		r.fd.close()
+		r.open = false
+	}
+}
+
+// hold returns the root's handle and keeps it open until r.mu.RUnlock. It
+// opens a root that was absent. Holding it twice at once can deadlock.
+func (r *Root) hold() (handle, error) {
+	r.mu.RLock()
+	if r.open {
+		return r.fd, nil
+	}
+	r.mu.RUnlock()
+	if err := r.reattach(); err != nil {
+		return r.fd, err
+	}
+	r.mu.RLock()
+	if !r.open {
+		r.mu.RUnlock()
+		return r.fd, r.missing()
+	}
+	return r.fd, nil
+}
+
+func (r *Root) reattach() error {
+	r.mu.Lock()
+	err := error(nil)
+	if !r.open {
+		err = r.attach()
+	}
+	r.mu.Unlock()
+	if w := r.ws.Load(); err == nil && w != nil {
+		w.rebuild()
+	}
+	return err
+}
+
+func (r *Root) missing() error {
+	return &fault.Error{Code: fault.PathMissing, Resource: r.name + "://", Rule: "the root's directory is absent"}
+}
+
+// attach opens the directory and proves that it is where its resolved path
+// says. The caller holds r.mu.
+func (r *Root) attach() error {
+	if r.closed {
+		return r.missing()
+	}
+	resolved, err := filepath.EvalSymlinks(r.given)
+	if err != nil {
+		return r.missing()
+	}
+	if r.resolved != "" && r.resolved != resolved {
+		return &fault.Error{Code: fault.PathEscape, Resource: r.name + "://", Rule: "the root's path leads elsewhere now"}
+	}
+	fd, traits, err := openRootDir(resolved)
+	if err != nil {
+		return badRoot(r.given, "it can't be opened as a directory", err)
+	}
+	if traits.kernel {
+		fd.close()
+		return &fault.Error{Code: fault.PathMount, Resource: r.given, Rule: "a file system of the kernel can't be a root"}
+	}
+	if forbidden(resolved, r.opts.Forbidden) {
+		fd.close()
+		return &fault.Error{Code: fault.PolicyDenied, Resource: r.given, Rule: "a root can't be, or lie beneath, the state directory " + ruleBuiltin}
+	}
+	r.fd, r.fs, r.resolved, r.open = fd, traits, resolved, true
+	return nil
+}
+
+// forbidden compares by name and by identity, upwards to /.
+func forbidden(resolved string, dirs []string) bool {
+	ids := map[ident]bool{}
+	for _, d := range dirs {
+		if _, ok := beneath(resolved, filepath.Clean(d)); ok {
+			return true
+		}
+		if id, ok := identify(d); ok {
+			ids[id] = true
+		}
+	}
+	for dir := resolved; ; dir = filepath.Dir(dir) {
+		if id, ok := identify(dir); ok && ids[id] {
+			return true
+		}
+		if dir == filepath.Dir(dir) {
+			return false
+		}
+	}
+}
+
+// dead reports whether the directory was removed; the next access then looks
+// for a new one at the same path.
+func (r *Root) dead() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.open && r.fd.removed() {
+		r.detach()
+		return true
+	}
+	return false
+}

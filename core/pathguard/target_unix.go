@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package pathguard
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/postern-gate/postern/core/fault"
+)
+
+// Target is one entry of a directory, pinned for one change: the directory by
+// handle, the entry by what it was when it was judged, or its absence. Each
+// change refuses when that is no longer so. It is good for one change; Close it
+// in any case. It is not for use by several goroutines at once.
+type Target struct {
+	name, parent Name
+	base         string
+	dir          int
+	dirStat      stat
+	st           stat
+	exists       bool
+}
+
+// Pin pins the name for Replace, Create, Append or Mkdir. A last component
+// that is a link is a *LinkError; a FIFO, socket or device is path.special.
+func (n Name) Pin() (*Target, error) { return n.pin(false) }
+
+// PinEntry pins the entry itself, whatever it is, for Remove, RemoveAll and
+// Rename: of a link, the link.
+func (n Name) PinEntry() (*Target, error) { return n.pin(true) }
+
+func (n Name) pin(entry bool) (*Target, error) {
+	if err := n.guarded(); err != nil {
+		return nil, err
+	}
+	parent, ok := n.Parent()
+	if !ok {
+		return nil, n.fault(fault.PolicyDenied, ruleRoot, nil)
+	}
+	fd, err := parent.openParent()
+	if err != nil {
+		return nil, n.unreached(err, entry, false)
+	}
+	t := &Target{name: n, parent: parent, base: n.Base(), dir: fd}
+	if err := t.look(entry); err != nil {
+		t.Close()
+		if err == unix.ELOOP {
+			return nil, n.unreached(err, entry, false)
+		}
+		return nil, n.failure(err)
+	}
+	return t, nil
+}
+
+func (n Name) openParent() (int, error) {
+	return n.root.openAt(n.rel, oPath|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+}
+
+// look notes what the pinned directory and its entry are.
+func (t *Target) look(entry bool) (err error) {
+	if t.dirStat, err = statFD(t.dir); err != nil {
+		return err
+	}
+	if err := t.name.known(t.dirStat.ident); err != nil {
+		return err
+	}
+	t.st, err = statAt(t.dir, t.base)
+	if err == unix.ENOENT {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	t.exists = true
+	kind := t.st.kind()
+	switch {
+	case !(mount{t.dirStat.mnt, t.dirStat.dev}).holds(&t.st):
+		return unix.EXDEV
+	case kind == KindLink && !entry:
+		return unix.ELOOP
+	case kind.Special() && !entry:
+		return t.name.fault(fault.PathSpecial, "", nil)
+	}
+	if err := t.name.known(t.st.ident); err != nil {
+		return err
+	}
+	return t.spelled()
+}
+
+// spelled refuses an entry that a folding file system has under other bytes.
+func (t *Target) spelled() error {
+	fs, err := traits(t.dir)
+	if err != nil || !fs.folds {
+		return err
+	}
+	if err := hasEntry(t.dir, t.base); err != unix.ENOENT {
+		return err
+	}
+	return errSpelling
+}
+
+// Name returns the canonical name that was judged.
+func (t *Target) Name() Name { return t.name }
+
+// Exists reports whether the entry was there when it was pinned.
+func (t *Target) Exists() bool { return t.exists }
+
+// Info returns the facts as of the pinning; the zero Info for absence.
+func (t *Target) Info() Info {
+	if !t.exists {
+		return Info{}
+	}
+	return t.st.info()
+}
+
+// Fingerprint returns that of the entry as pinned; zero for absence.
+func (t *Target) Fingerprint() Fingerprint {
+	if !t.exists {
+		return Fingerprint{}
+	}
+	return t.st.fingerprint()
+}
+
+// Close lets the directory go.
+func (t *Target) Close() error {
+	if t.dir >= 0 {
+		unix.Close(t.dir)
+		t.dir = -1
+	}
+	return nil
+}
+
+// ready proves, before a change, that the directory still has its name and the
+// entry is what was judged.
+func (t *Target) ready() error {
+	if t.dir < 0 {
+		return t.name.fault(fault.Bug, "the target is closed", nil)
+	}
+	if err := t.sameParent(); err != nil {
+		return err
+	}
+	st, err := statAt(t.dir, t.base)
+	switch {
+	case err == unix.ENOENT && !t.exists:
+		return nil
+	case err == unix.ENOENT:
+		return t.name.stale(ruleGone)
+	case err != nil:
+		return t.name.failure(err)
+	case !t.exists:
+		return t.name.stale(ruleThere)
+	case st.fingerprint() != t.st.fingerprint():
+		return t.name.stale(ruleGone)
+	}
+	return nil
+}
+
+// sameParent opens the directory anew by its canonical name and compares.
+func (t *Target) sameParent() error {
+	fd, err := t.parent.openParent()
+	if err != nil {
+		return t.name.stale(ruleFolder)
+	}
+	defer unix.Close(fd)
+	st, err := statFD(fd)
+	if err != nil || st.ident != t.dirStat.ident {
+		return t.name.stale(ruleFolder)
+	}
+	return nil
+}
+
+// settled proves, after a change, that it happened under the judged name.
+func (t *Target) settled() error {
+	if err := t.sameParent(); err != nil {
+		return t.name.halfway(nil, ruleFolder)
+	}
+	return nil
+}
+
+// syncDir makes the directory's entries durable, where they can be.
+func (t *Target) syncDir() error {
+	fd, err := retry(func() (int, error) {
+		return unix.Openat(t.dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	})
+	if err == unix.EACCES {
+		return nil // a directory that may be written to and not read can't be synced
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err = again(func() error { return unix.Fsync(fd) }); err == unix.EINVAL {
+		return nil // this file system has nothing to sync here
+	}
+	return err
+}
+
+// tempPrefix starts the name of every file of ours that is not yet, or no
+// longer, what its final name says.
+const tempPrefix = ".postern-tmp-"
+
+func tempName() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails, by its documentation
+	return tempPrefix + hex.EncodeToString(b[:])
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package pathguard
+
+import (
+	"io"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/postern-gate/postern/core/fault"
+)
+
+// temp is a file that is not yet what its final name says.
+type temp struct {
+	t    *Target
+	fd   int
+	base string
+	id   ident
+	keep bool // nothing of ours has the temp name any more
+}
+
+// newTemp makes an empty file beside the target, in one step from the root, so
+// that it can't come to be anywhere else; then compares with the pinned
+// directory.
+func (t *Target) newTemp(mode uint32) (*temp, error) {
+	base := tempName()
+	fd, err := t.name.root.openAt(joinRel(t.parent.rel, base), unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|openFlags, mode)
+	if err != nil {
+		return nil, err
+	}
+	tmp := &temp{t: t, fd: fd, base: base}
+	st, err := statFD(fd)
+	if err != nil {
+		tmp.discard()
+		return nil, err
+	}
+	tmp.id = st.ident
+	if at, err := statAt(t.dir, base); err != nil || at.ident != st.ident {
+		tmp.abandon()
+		return nil, t.name.stale(ruleFolder)
+	}
+	return tmp, nil
+}
+
+// discard closes the file and removes what has the temp name: the unfinished
+// file, or the displaced one.
+func (p *temp) discard() {
+	if p.fd < 0 {
+		return
+	}
+	unix.Close(p.fd)
+	p.fd = -1
+	if !p.keep {
+		unix.Unlinkat(p.t.dir, p.base, 0)
+	}
+}
+
+// abandon removes an empty temp file that was made in a directory which is not
+// the pinned one, if that one is still to be found.
+func (p *temp) abandon() {
+	p.keep = true
+	p.discard()
+	dir, err := p.t.parent.openParent()
+	if err != nil {
+		return
+	}
+	defer unix.Close(dir)
+	if st, err := statAt(dir, p.base); err == nil && st.ident == p.id {
+		unix.Unlinkat(dir, p.base, 0)
+	}
+}
+
+// fill gives the file its final metadata first, so that no content ever shows
+// under a wider mode, then the content, reads it back, and syncs it.
+func (p *temp) fill(content io.Reader, old *File, s Sync) (w Written, err error) {
+	if old != nil {
+		if w.Warnings, err = p.inherit(old); err != nil {
+			return w, err
+		}
+	}
+	sum, size, err := p.t.copyTo(p.fd, content)
+	if err != nil {
+		return w, err
+	}
+	f := &File{fd: p.fd, name: p.t.name}
+	if err := verify(f, sum, size); err != nil {
+		return w, p.t.name.fault(fault.IOFailed, "what is on the disk differs from what was written", err)
+	}
+	if old != nil && old.st.mode&(modeSetuid|modeSetgid) != 0 {
+		// Writing took these away.
+		if err := unix.Fchmod(p.fd, old.st.mode&modeBits); err != nil {
+			return w, err
+		}
+	}
+	if s != SyncNone {
+		err = again(func() error { return datasync(p.fd) })
+	}
+	w.Sum = sum
+	return w, err
+}
+
+const ruleOwner = "this process can't keep the file's owner or group, so nothing was changed"
+
+// inherit keeps owner, user attributes, ACL and mode of the old file.
+func (p *temp) inherit(old *File) (warnings []string, err error) {
+	n := p.t.name
+	st, err := statFD(p.fd)
+	if err != nil {
+		return nil, err
+	}
+	if st.uid != old.st.uid || st.gid != old.st.gid {
+		if err := unix.Fchown(p.fd, int(old.st.uid), int(old.st.gid)); err != nil {
+			return nil, n.fault(fault.IOFailed, ruleOwner, err)
+		}
+	}
+	warnings, err = copyAttributes(p.fd, old.fd)
+	if err != nil {
+		return nil, n.fault(fault.IOFailed, "the file's attributes or ACL can't be kept, so nothing was changed", err)
+	}
+	if err := unix.Fchmod(p.fd, old.st.mode&modeBits); err != nil {
+		return nil, err
+	}
+	st, err = statFD(p.fd)
+	if err == nil && (st.uid != old.st.uid || st.gid != old.st.gid || (st.mode^old.st.mode)&modeBits != 0) {
+		err = n.fault(fault.IOFailed, ruleOwner, nil)
+	}
+	return warnings, err
+}

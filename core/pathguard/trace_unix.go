@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package pathguard
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/postern-gate/postern/core/fault"
+)
+
+// maxLinks is the kernel's own bound, MAXSYMLINKS of linux/namei.h.
+const maxLinks = 40
+
+// errTwoEqual is a name that no entry has, but two are equivalent to.
+var errTwoEqual = errors.New("two entries have an equivalent name")
+
+// tracer follows links by reading them, to propose the name that a spelling
+// leads to. What it finds is only a proposal: it is judged, and the access to
+// it proves it. It never looks at anything outside the roots.
+type tracer struct {
+	start   Name
+	entry   bool // the last component is meant itself, not what it leads to
+	equiv   bool // an absent name may be taken from its one NFC-equal entry
+	links   int
+	changed bool
+
+	root    *Root
+	dirs    []int // open, dirs[0] is the root
+	at      []fsTraits
+	done    []string
+	pending []string
+}
+
+// trace returns the name that n leads to, or a fault that tells nothing of
+// what is outside.
+func (n Name) trace(entry, equiv bool) (Name, error) {
+	t := &tracer{start: n, entry: entry, equiv: equiv}
+	defer t.leave()
+	if err := t.enter(n.root, strings.Split(n.rel, "/")); err != nil {
+		return Name{}, n.failure(err)
+	}
+	for len(t.pending) > 0 {
+		name := t.pending[0]
+		t.pending = t.pending[1:]
+		stop, err := t.take(name)
+		if err != nil {
+			return Name{}, n.failure(err)
+		}
+		if stop {
+			break
+		}
+	}
+	return t.result()
+}
+
+func (t *tracer) leave() {
+	for _, fd := range t.dirs {
+		unix.Close(fd)
+	}
+	t.dirs, t.at, t.done = nil, nil, nil
+}
+
+// enter starts anew at a root.
+func (t *tracer) enter(r *Root, pending []string) error {
+	t.leave()
+	fd, err := r.openAt("", oPath|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	t.root, t.dirs, t.at = r, append(t.dirs, fd), append(t.at, r.fs)
+	t.pending = slices.Clone(pending)
+	return nil
+}
+
+// take consumes one component; true means that the rest can't be looked up and
+// stays as it is spelled.
+func (t *tracer) take(name string) (bool, error) {
+	switch name {
+	case "", ".":
+		return false, nil
+	case "..":
+		return false, t.up()
+	}
+	last := len(t.dirs) - 1
+	upTo := strings.Join(append(slices.Clone(t.done), name), "/")
+	fd, to, err := t.root.step(t.dirs[last], t.at[last], upTo, name, oPath|unix.O_CLOEXEC, 0)
+	switch {
+	case err == unix.ENOENT && t.equiv:
+		return t.takeEqual(name)
+	case err == unix.ENOENT, err == unix.ENOTDIR, err == unix.EACCES:
+		t.done = append(t.done, name)
+		return true, nil
+	case err == unix.ELOOP, err == nil && to.kind == KindLink:
+		if err == nil {
+			unix.Close(fd)
+		}
+		if t.entry && len(t.pending) == 0 {
+			t.done = append(t.done, name)
+			return true, nil
+		}
+		return false, t.follow(name)
+	case err != nil:
+		return false, err
+	case to.kind != KindDir:
+		unix.Close(fd)
+		t.done = append(t.done, name)
+		return true, nil
+	}
+	t.dirs, t.at, t.done = append(t.dirs, fd), append(t.at, to.fsTraits), append(t.done, name)
+	return false, nil
+}
+
+// follow puts a link's target in front of what is pending.
+func (t *tracer) follow(name string) error {
+	if t.links++; t.links > maxLinks {
+		return t.start.fault(fault.PathSymlink, "more than 40 links on the way", nil)
+	}
+	t.changed = true
+	buf := make([]byte, maxPath+1)
+	n, err := retry(func() (int, error) { return unix.Readlinkat(t.dirs[len(t.dirs)-1], name, buf) })
+	if err == unix.EINVAL {
+		return t.raced()
+	}
+	if err != nil {
+		return err
+	}
+	target := string(buf[:n])
+	if badForm(target) != "" {
+		return t.start.fault(fault.PathEscape, "", nil)
+	}
+	if target[0] == '/' {
+		return t.rebase(target, t.pending)
+	}
+	t.pending = append(strings.Split(target, "/"), t.pending...)
+	return nil
+}
+
+// up leaves a directory that was proven to be none of the links, so that its
+// parent is the one by name.
+func (t *tracer) up() error {
+	if last := len(t.done) - 1; last >= 0 {
+		unix.Close(t.dirs[last+1])
+		t.dirs, t.at, t.done = t.dirs[:last+1], t.at[:last+1], t.done[:last]
+		return nil
+	}
+	_, resolved := t.root.where()
+	return t.rebase(path.Dir(resolved), t.pending)
+}
+
+// rebase goes on in the root that holds an absolute path, lexically: what lies
+// outside is never looked at, so that its existence shows nowhere.
+func (t *tracer) rebase(abs string, rest []string) error {
+	abs = strings.Join(append([]string{abs}, rest...), "/")
+	l, plain := t.start.root.layout(), firstPlain(abs)
+	if l == nil {
+		return t.start.fault(fault.PathEscape, "", nil)
+	}
+	if p, rel, ok := l.locate(path.Clean("/" + plain)); ok {
+		return t.enter(p.root, strings.Split(rel+"/"+abs[len(plain):], "/"))
+	}
+	if p, rel, ok := l.locate(path.Clean(abs)); ok {
+		return t.enter(p.root, strings.Split(rel, "/"))
+	}
+	return t.start.fault(fault.PathEscape, "", nil)
+}
+
+// firstPlain returns the part of a path before its first "..": up to there a
+// root may be recognised by name, and what follows is walked.
+func firstPlain(abs string) string {
+	if i := strings.Index(abs+"/", "/../"); i >= 0 {
+		return abs[:i]
+	}
+	return abs
+}
+
+// takeEqual looks for the one entry whose name is NFC-equal to an absent one.
+func (t *tracer) takeEqual(name string) (bool, error) {
+	want, found, count := norm.NFC.String(name), "", 0
+	err := eachEntry(t.dirs[len(t.dirs)-1], func(e Entry) bool {
+		if e.Reachable && norm.NFC.String(e.Name) == want {
+			found, count = e.Name, count+1
+		}
+		return count < 2
+	})
+	switch {
+	case err != nil || count == 0 || found == name:
+		return false, t.start.fault(fault.PathMissing, "", unix.ENOENT)
+	case count > 1:
+		return false, t.start.fault(fault.PathMissing, "no entry has exactly this name, and two names are equivalent to it", errTwoEqual)
+	}
+	t.changed = true
+	t.pending = append([]string{found}, t.pending...)
+	return false, nil
+}
+
+func (t *tracer) raced() error {
+	f := t.start.fault(fault.PathSymlink, "a link on the way changed while it was followed", nil)
+	f.Retry = true
+	return f
+}
+
+func (t *tracer) result() (Name, error) {
+	rel, ok := cleanRel(strings.Join(append(t.done, t.pending...), "/"))
+	if !ok || badLong(rel) {
+		return Name{}, t.start.fault(fault.PathEscape, "", nil)
+	}
+	to := t.root.innermost(rel)
+	if to == t.start || !t.changed {
+		return Name{}, t.raced()
+	}
+	return to, nil
+}
+
+func badLong(rel string) bool { return rel != "" && badForm(rel) != "" }
+
+// mayHaveEqual reports whether a canonically equivalent spelling can exist:
+// any name beyond ASCII, and the three ASCII characters that are the normal
+// form of another one (U+212A, U+037E, U+1FEF).
+func mayHaveEqual(rel string) bool {
+	for i := 0; i < len(rel); i++ {
+		if c := rel[i]; c >= 0x80 || c == 'K' || c == ';' || c == '`' {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pathguard
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/postern-gate/postern/core/fault"
+)
+
+// Workspace is the set of roots that names are parsed against. Make it once;
+// all methods may be called at the same time.
+type Workspace struct {
+	roots  []*Root
+	mu     sync.Mutex // one change of the layout at a time
+	marked []string   // protected paths, absolute, as given
+	layout atomic.Pointer[layout]
+}
+
+// layout is what follows from where the roots and the protected paths are. It
+// is replaced whole, so that an access sees one state of it.
+type layout struct {
+	places []place // innermost first
+	// denied holds the protected paths by name, both spellings; ids the same
+	// by identity.
+	denied []string
+	ids    map[ident]struct{}
+	// above holds every directory on the way to a protected path or a root,
+	// and each root itself: these are never moved or removed.
+	above map[ident]struct{}
+}
+
+type place struct {
+	root            *Root
+	given, resolved string
+	denied          []string // protected names beneath it, relative
+	nested          []place  // roots beneath it, innermost first
+}
+
+// NewWorkspace makes the set. Root names and aliases are unique among them; a
+// root belongs to one workspace. A workspace without roots names nothing.
+func NewWorkspace(roots ...*Root) (*Workspace, error) {
+	w := &Workspace{roots: slices.Clone(roots)}
+	seen := map[string]bool{}
+	for _, r := range roots {
+		for _, scheme := range []string{r.name, r.opts.Alias} {
+			if scheme != "" && seen[scheme] {
+				return nil, &fault.Error{Code: fault.ConfigInvalid, Resource: scheme, Rule: "two roots have this name"}
+			}
+			seen[scheme] = true
+		}
+	}
+	for _, r := range roots {
+		if !r.ws.CompareAndSwap(nil, w) {
+			return nil, &fault.Error{Code: fault.ConfigInvalid, Resource: r.name, Rule: "the root belongs to another workspace"}
+		}
+	}
+	w.rebuild()
+	return w, nil
+}
+
+// Roots returns the roots in the order given.
+func (w *Workspace) Roots() []*Root { return slices.Clone(w.roots) }
+
+// Protect marks files and directories that no access may touch, whatever
+// policy says: opening, listing and changing them and what is beneath them is
+// policy.denied, by name and, where they exist now, by device and inode under
+// any other name. No directory above one is moved or removed. Call it again
+// after a protected file was replaced.
+//
+// Not guaranteed: a file beneath a protected directory that is known under a
+// hard link elsewhere, unless that file is marked itself.
+func (w *Workspace) Protect(paths ...string) error {
+	for _, p := range paths {
+		abs, err := filepath.Abs(p)
+		if err != nil {
+			return &fault.Error{Code: fault.ConfigInvalid, Resource: p, Rule: "the path can't be made absolute", Err: err}
+		}
+		w.mu.Lock()
+		if !slices.Contains(w.marked, abs) {
+			w.marked = append(w.marked, abs)
+		}
+		w.mu.Unlock()
+	}
+	w.rebuild()
+	return nil
+}
+
+// rebuild computes the layout anew: at the start, after Protect, and when a
+// root that was missing has appeared.
+func (w *Workspace) rebuild() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := &layout{ids: map[ident]struct{}{}, above: map[ident]struct{}{}}
+	for _, p := range w.marked {
+		l.mark(p)
+	}
+	for _, r := range w.roots {
+		given, resolved := r.where()
+		l.places = append(l.places, place{root: r, given: given, resolved: resolved})
+		l.climb(resolved)
+	}
+	slices.SortStableFunc(l.places, func(a, b place) int { return len(b.resolved) - len(a.resolved) })
+	for i := range l.places {
+		p := &l.places[i]
+		for _, d := range l.denied {
+			if rel, ok := beneath(d, p.resolved); ok {
+				p.denied = append(p.denied, rel)
+			}
+		}
+		for _, q := range l.places[:i] {
+			if _, ok := beneath(q.resolved, p.resolved); ok && q.resolved != p.resolved {
+				p.nested = append(p.nested, q)
+			}
+		}
+	}
+	for i := range l.places {
+		l.places[i].root.place.Store(&l.places[i])
+	}
+	w.layout.Store(l)
+}
+
+// mark adds one protected path under both spellings.
+func (l *layout) mark(path string) {
+	spellings := []string{path}
+	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+		spellings = append(spellings, real)
+	} else if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil && real == "" {
+		spellings = append(spellings, filepath.Join(dir, filepath.Base(path)))
+	}
+	for _, s := range spellings {
+		l.denied = append(l.denied, s)
+		if id, ok := identify(s); ok {
+			l.ids[id] = struct{}{}
+		}
+		l.climb(s)
+	}
+}
+
+// climb notes the path and every directory above it.
+func (l *layout) climb(path string) {
+	for {
+		if id, ok := identify(path); ok {
+			l.above[id] = struct{}{}
+		}
+		up := filepath.Dir(path)
+		if up == path {
+			return
+		}
+		path = up
+	}
+}
+
+// innermost returns the name of what is at rel beneath r: where another root
+// holds it, that root's.
+func (r *Root) innermost(rel string) Name {
+	if p := r.place.Load(); p != nil && len(p.nested) > 0 {
+		abs := joinPath(p.resolved, rel)
+		for _, q := range p.nested {
+			if inner, ok := beneath(abs, q.resolved); ok {
+				return Name{q.root, inner}
+			}
+		}
+	}
+	return Name{r, rel}
+}
+
+// locate returns the innermost root that holds an absolute path, in either
+// spelling of the root, and the rest as spelled.
+func (l *layout) locate(path string) (*place, string, bool) {
+	for i := range l.places {
+		p := &l.places[i]
+		for _, dir := range [...]string{p.given, p.resolved} {
+			if rel, ok := beneath(path, dir); ok {
+				return p, rel, true
+			}
+		}
+	}
+	return nil, "", false
+}
+
+const (
+	ruleBuiltin = "(built-in: postern)"
+	ruleRoot    = "a root is never replaced, moved or removed " + ruleBuiltin
+	ruleAbove   = "a directory above a root or a protected path is never moved or removed " + ruleBuiltin
+)
+
+// guarded refuses a protected name.
+func (n Name) guarded() error {
+	if n.root == nil {
+		return n.fault(fault.PathEscape, "", nil)
+	}
+	if p := n.root.place.Load(); p != nil {
+		for _, d := range p.denied {
+			if n.rel == d || (strings.HasPrefix(n.rel, d) && (d == "" || n.rel[len(d)] == '/')) {
+				return n.fault(fault.PolicyDenied, ruleBuiltin, nil)
+			}
+		}
+	}
+	return nil
+}
+
+// known refuses a protected file under whatever name it was reached.
+func (n Name) known(id ident) error {
+	if l := n.root.layout(); l != nil {
+		if _, ok := l.ids[id]; ok {
+			return n.fault(fault.PolicyDenied, ruleBuiltin, nil)
+		}
+	}
+	return nil
+}
+
+// movable refuses to move or remove what a root or a protected path hangs on.
+func (n Name) movable(id ident) error {
+	if l := n.root.layout(); l != nil {
+		if _, ok := l.above[id]; ok {
+			return n.fault(fault.PolicyDenied, ruleAbove, nil)
+		}
+	}
+	return nil
+}
+
+func (r *Root) layout() *layout {
+	if w := r.ws.Load(); w != nil {
+		return w.layout.Load()
+	}
+	return nil
+}
