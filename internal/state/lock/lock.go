@@ -4,15 +4,13 @@
 // one file, held by the kernel for an open file description. A lock is gone
 // with its process; there is nothing to unlink and no pid to believe.
 //
-// A key is hashed to 62 bits. Two keys that collide wait for each other, which
-// costs time and never safety.
+// A lock is a number that the caller derives from what it locks. Two things
+// that share a number wait for each other, which costs time and never safety.
 package lock
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"hash/fnv"
 	"os"
 	"slices"
 	"time"
@@ -30,45 +28,22 @@ const (
 // errHeld is what the platform functions return for a range that is taken.
 var errHeld = errors.New("range is locked")
 
-// Key names what is locked.
-type Key struct{ offset int64 }
-
-// Entry is the key of a name in a directory, known by its device and inode.
-func Entry(dev, ino uint64, name string) Key { return hash('n', dev, ino, name) }
-
-// Inode is the key of a file under all its names.
-func Inode(dev, ino uint64) Key { return hash('i', dev, ino, "") }
-
-// hash62: the top two bits stay clear, since offsets are signed and a range
-// must end before the largest offset.
-func hash(kind byte, dev, ino uint64, name string) Key {
-	h := fnv.New64a()
-	var b [17]byte
-	b[0] = kind
-	binary.LittleEndian.PutUint64(b[1:], dev)
-	binary.LittleEndian.PutUint64(b[9:], ino)
-	_, _ = h.Write(b[:])
-	_, _ = h.Write([]byte(name))
-	return Key{int64(h.Sum64() >> 2)}
-}
-
 // File is the lock file of a state directory.
 type File struct{ path string }
 
 // Open returns the lock file at path; it is made at the first lock.
 func Open(path string) File { return File{path} }
 
-// Lock takes every key, in an order that all processes share, so that two
+// Lock takes every key (0 ≤ key < 2⁶²), in an order that all processes share, so that two
 // callers never wait for each other in a circle. It waits until ctx ends and
 // then fails with lock.held. The returned function releases them.
-func (f File) Lock(ctx context.Context, keys ...Key) (release func(), err error) {
+func (f File) Lock(ctx context.Context, keys ...int64) (release func(), err error) {
 	file, err := os.OpenFile(f.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, &fault.Error{Code: fault.IOFailed, Op: "lock", Rule: "the lock file can't be opened",
 			Hint: "free space or repair the state directory", Err: err}
 	}
-	keys = slices.Clone(keys)
-	slices.SortFunc(keys, func(a, b Key) int { return int(min(1, max(-1, a.offset-b.offset))) })
+	keys = slices.Sorted(slices.Values(keys))
 	for _, k := range slices.Compact(keys) {
 		if err := wait(ctx, file, k); err != nil {
 			_ = file.Close()
@@ -79,9 +54,9 @@ func (f File) Lock(ctx context.Context, keys ...Key) (release func(), err error)
 	return func() { _ = file.Close() }, nil
 }
 
-func wait(ctx context.Context, file *os.File, k Key) error {
+func wait(ctx context.Context, file *os.File, key int64) error {
 	for pause := pollMin; ; pause = min(2*pause, pollMax) {
-		err := try(file, k.offset)
+		err := try(file, key)
 		if err == nil {
 			return nil
 		}

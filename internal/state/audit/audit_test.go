@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+)
+
+func open(t *testing.T) (*Log, string) {
+	t.Helper()
+	dir := t.TempDir()
+	return openAt(t, dir), filepath.Join(dir, "audit", "000001.jsonl")
+}
+
+func openAt(t *testing.T, dir string) *Log {
+	t.Helper()
+	l, err := Open(filepath.Join(dir, "audit"), filepath.Join(dir, "keys"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func lines(t *testing.T, file string) []map[string]any {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []map[string]any
+	scan := bufio.NewScanner(bytes.NewReader(data))
+	for scan.Scan() {
+		var m map[string]any
+		if err := json.Unmarshal(scan.Bytes(), &m); err != nil {
+			t.Fatalf("line %q: %v", scan.Text(), err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+func event(name string) core.Event {
+	return core.Event{
+		Time: time.Date(2026, 11, 30, 1, 2, 3, 4000, time.UTC), Phase: core.PhaseIntent,
+		Subject: core.Subject{Agent: "codex", Session: "s1", Source: "serve", Level: core.LevelSDK},
+		Action:  core.FSWrite, Resource: core.File("project", name), Corr: "c-1", Policy: "p-1",
+		Verdict: core.Verdict{Decision: core.Allow, Reason: core.Reason{
+			Decision: core.Allow, Step: core.StepRule, Rule: "allow fs.write", Pos: core.Position{File: "policy.yaml", Line: 7, Column: 3},
+		}},
+	}
+}
+
+// TestFields pins the names that every record has; a field that goes missing
+// fails here.
+func TestFields(t *testing.T) {
+	l, file := open(t)
+	if err := l.Record(event("a.txt"), true); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"t": "2026-11-30T01:02:03.000004Z", "agent": "codex", "op": "fs.write", "decision": "allow",
+		"reason": "allow fs.write (policy.yaml:7:3): the general rule", "source": "serve", "session": "s1",
+		"corr": "c-1", "policy": "p-1", "level": "sdk", "phase": "intent", "resource": "project://a.txt",
+	}
+	got := lines(t, file)[0]
+	if len(got) != len(want) {
+		t.Errorf("%d fields, want %d: %v", len(got), len(want), got)
+	}
+	for k, v := range want {
+		if got[k] != v {
+			t.Errorf("%s = %v, want %q", k, got[k], v)
+		}
+	}
+}
+
+// TestPrivateNames: a sensitive or outside name is a class and a hash that is
+// the same each time and differs between names.
+func TestPrivateNames(t *testing.T) {
+	l, file := open(t)
+	secret := event("deploy/.env")
+	secret.Verdict.Reason.Builtin = "dotenv"
+	outside := event("")
+	outside.Resource = core.Resource{Name: "/home/u/private"}
+	for _, e := range []core.Event{secret, secret, outside} {
+		if err := l.Record(e, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := lines(t, file)
+	name := func(i int) string { return fmt.Sprint(got[i]["resource"]) }
+	if !strings.HasPrefix(name(0), "dotenv:") || name(0) != name(1) {
+		t.Errorf("sensitive names %q, %q", name(0), name(1))
+	}
+	if !strings.HasPrefix(name(2), "outside:") || name(2)[8:] == name(0)[7:] {
+		t.Errorf("outside name %q", name(2))
+	}
+	data, _ := os.ReadFile(file)
+	for _, word := range []string{"deploy", "private", "/home"} {
+		if bytes.Contains(data, []byte(word)) {
+			t.Errorf("the log holds %q", word)
+		}
+	}
+}
+
+// TestOneLineAnEvent: no byte of a name can forge or break a line.
+func TestOneLineAnEvent(t *testing.T) {
+	l, file := open(t)
+	hostile := "a\n{\"t\":\"forged\"}\n\x1b[2K\u202e\x00\xff\"\\ é 😀"
+	if err := l.Record(event(hostile), true); err != nil {
+		t.Fatal(err)
+	}
+	got := lines(t, file)
+	if len(got) != 1 || got[0]["resource"] != "project://"+strings.ToValidUTF8(hostile, "\ufffd") {
+		t.Errorf("%d lines, resource %q", len(got), got[0]["resource"])
+	}
+	data, _ := os.ReadFile(file)
+	for _, c := range bytes.TrimSuffix(data, []byte("\n")) {
+		if c < 0x20 || c > 0x7e {
+			t.Errorf("the line holds byte %#x", c)
+		}
+	}
+}
+
+// TestBuffered: an unsynced event is on disk after FlushAfter and not before;
+// a synced one takes those before it along.
+func TestBuffered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, file := open(t)
+		if err := l.Record(event("read"), false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(FlushAfter - 1)
+		synctest.Wait()
+		if n := len(lines(t, file)); n != 0 {
+			t.Errorf("%d lines before the time", n)
+		}
+		time.Sleep(2)
+		synctest.Wait()
+		if n := len(lines(t, file)); n != 1 {
+			t.Errorf("%d lines after the time", n)
+		}
+		if err := errors.Join(l.Record(event("read"), false), l.Record(event("write"), true)); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(lines(t, file)); n != 3 {
+			t.Errorf("%d lines after a synced one", n)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestTornTail: a line that a crash cut short is ended before the next one.
+func TestTornTail(t *testing.T) {
+	l, file := open(t)
+	if err := os.WriteFile(file, []byte(`{"t":"torn`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Record(event("a"), true); err != nil {
+		t.Fatal(err)
+	}
+	data, _ := os.ReadFile(file)
+	first, rest, _ := bytes.Cut(data, []byte("\n"))
+	if string(first) != `{"t":"torn` || bytes.Count(rest, []byte("\n")) != 1 || !json.Valid(bytes.TrimSpace(rest)) {
+		t.Errorf("log is %q", data)
+	}
+}
+
+// TestUnwritable: a failing log is a fault for a synced event, and an
+// unsynced one learns of it at the next.
+func TestUnwritable(t *testing.T) {
+	l, _ := open(t)
+	l.file.Close()
+	err := l.Record(event("a"), true)
+	if fault.CodeOf(err) != fault.AuditUnwritable || !errors.Is(err, fault.ErrAudit) {
+		t.Fatalf("synced: %v", err)
+	}
+	if err := l.Record(event("b"), false); fault.CodeOf(err) != fault.AuditUnwritable {
+		t.Errorf("unsynced after a failure: %v", err)
+	}
+}
+
+// TestManyProcesses: writers of several processes never tear each other's
+// lines, and killing one at random loses no synced record.
+func TestManyProcesses(t *testing.T) {
+	if dir := os.Getenv("POSTERN_TEST_AUDIT"); dir != "" {
+		writeUntilKilled(t, dir)
+		return
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "audit", "000001.jsonl")
+	openAt(t, dir).Close()
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	acked := map[string]bool{}
+	for w := range 4 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for round := range 3 {
+				ids := runWriter(t, dir, w*10+round)
+				mu.Lock()
+				for _, id := range ids {
+					acked[id] = true
+				}
+				mu.Unlock()
+			}
+		}()
+	}
+	wg.Wait()
+	seen := map[string]bool{}
+	for _, m := range lines(t, file) {
+		seen[fmt.Sprint(m["corr"])] = true
+	}
+	if len(acked) < 12 {
+		t.Fatalf("only %d records were acknowledged: this run proves nothing", len(acked))
+	}
+	for id := range acked {
+		if !seen[id] {
+			t.Errorf("record %s was acknowledged and is not in the log", id)
+		}
+	}
+}
+
+func runWriter(t *testing.T, dir string, id int) []string {
+	cmd := exec.Command(os.Args[0], "-test.run=^TestManyProcesses$")
+	cmd.Env = append(os.Environ(), "POSTERN_TEST_AUDIT="+dir, "POSTERN_TEST_ID="+strconv.Itoa(id))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	if err := cmd.Start(); err != nil {
+		t.Error(err)
+		return nil
+	}
+	var ids []string
+	scan := bufio.NewScanner(out)
+	for scan.Scan() {
+		if id, ok := strings.CutPrefix(scan.Text(), "ack "); ok {
+			ids = append(ids, id)
+		}
+		if len(ids) == 20+id {
+			_ = cmd.Process.Kill() // while it writes on
+		}
+	}
+	_ = cmd.Wait()
+	return ids
+}
+
+func writeUntilKilled(t *testing.T, dir string) {
+	l := openAt(t, dir)
+	for i := range 5000 {
+		e := event(strings.Repeat("x", i%700))
+		e.Corr = os.Getenv("POSTERN_TEST_ID") + "." + strconv.Itoa(i)
+		if err := l.Record(e, true); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("ack " + e.Corr)
+	}
+}
+
+func TestKey(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "paths")
+	var wg sync.WaitGroup
+	keys := make([][]byte, 8)
+	for i := range keys {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			keys[i], _ = loadKey(path)
+		}()
+	}
+	wg.Wait()
+	for _, k := range keys {
+		if len(k) != keySize || !bytes.Equal(k, keys[0]) {
+			t.Fatalf("keys differ: %x, %x", k, keys[0])
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("key file: %v, %v", info, err)
+	}
+	if err := os.WriteFile(path, []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadKey(path); err == nil {
+		t.Error("a key of the wrong size was taken")
+	}
+}
+
+func BenchmarkRecord(b *testing.B) {
+	for _, sync := range []bool{false, true} {
+		b.Run(fmt.Sprintf("sync=%v", sync), func(b *testing.B) {
+			dir := b.TempDir()
+			l, err := Open(filepath.Join(dir, "audit"), filepath.Join(dir, "keys"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			e := event("src/internal/some/file.go")
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := l.Record(e, sync); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/postern-gate/postern/core/fault"
+)
+
+func TestLocate(t *testing.T) {
+	tests := map[string]struct {
+		env  map[string]string
+		want string
+		bad  string
+	}{
+		"own variable": {env: map[string]string{"POSTERN_STATE": "/s", "XDG_STATE_HOME": "/x", "HOME": "/h"}, want: "/s"},
+		"xdg":          {env: map[string]string{"XDG_STATE_HOME": "/x", "HOME": "/h"}, want: "/x/postern"},
+		"home":         {env: map[string]string{"HOME": "/h"}, want: "/h/.local/state/postern"},
+		"nothing":      {bad: "set POSTERN_STATE"},
+		"relative":     {env: map[string]string{"POSTERN_STATE": "here"}, bad: "set POSTERN_STATE"},
+		"relative xdg": {env: map[string]string{"XDG_STATE_HOME": "here"}, bad: "set XDG_STATE_HOME"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := Locate(func(k string) string { return tc.env[k] })
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if (tc.bad != "") != (err != nil) || err != nil && !strings.Contains(fault.As(err).Lines(), tc.bad) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func TestOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "state")
+	for range 2 { // made, then found
+		d, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(d.Path()); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("directory %v, %v", info, err)
+		}
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "version" {
+		t.Errorf("entries %v, %v", entries, err)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	tests := map[string]struct {
+		prepare func(t *testing.T, dir string)
+		text    string
+	}{
+		"open to others": {func(t *testing.T, dir string) { must(t, os.Chmod(dir, 0o750)) }, "open to other users"},
+		"newer layout": {func(t *testing.T, dir string) {
+			must(t, os.WriteFile(filepath.Join(dir, "version"), []byte("9\n"), 0o600))
+		}, `layout "9"`},
+		"a file": {func(t *testing.T, dir string) {
+			must(t, os.Remove(dir))
+			must(t, os.WriteFile(dir, nil, 0o600))
+		}, "can't be made"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "state")
+			must(t, os.Mkdir(dir, 0o700))
+			tc.prepare(t, dir)
+			_, err := Open(dir)
+			if fault.CodeOf(err) != fault.ConfigInvalid || !strings.Contains(fault.As(err).Lines(), tc.text) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
