@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpwire
+
+import (
+	"bytes"
+	"encoding/base64"
+	"slices"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// special sets the high bit of some byte of x if one of them is a quote, a
+// backslash or a control character; bits beyond the first such byte may be
+// wrong, so the caller looks again byte by byte.
+func special(x uint64) uint64 {
+	quote, slash := x^'"'*ones, x^'\\'*ones
+	return ((quote-ones)&^quote | (slash-ones)&^slash | (x-' '*ones)&^x) & highs
+}
+
+// skipText returns the first index from i on of a quote, a backslash or a
+// control character, or len(b).
+func skipText(b []byte, i int) int {
+	for ; i+8 <= len(b); i += 8 {
+		x := uint64(b[i]) | uint64(b[i+1])<<8 | uint64(b[i+2])<<16 | uint64(b[i+3])<<24 |
+			uint64(b[i+4])<<32 | uint64(b[i+5])<<40 | uint64(b[i+6])<<48 | uint64(b[i+7])<<56
+		if special(x) != 0 {
+			break
+		}
+	}
+	for i < len(b) && b[i] != '"' && b[i] != '\\' && b[i] >= ' ' {
+		i++
+	}
+	return i
+}
+
+// skipPlain is skipText for output: it also stops at what isn't ASCII, which
+// must be checked to be UTF-8.
+func skipPlain(s string, i int) int {
+	for ; i+8 <= len(s); i += 8 {
+		x := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		if special(x)|x&highs != 0 {
+			break
+		}
+	}
+	for i < len(s) && s[i] != '"' && s[i] != '\\' && s[i] >= ' ' && s[i] < utf8.RuneSelf {
+		i++
+	}
+	return i
+}
+
+// unescape decodes what the scanner accepted between two quotes.
+func unescape(raw []byte) []byte {
+	out := make([]byte, 0, len(raw))
+	for {
+		next := bytes.IndexByte(raw, '\\')
+		if next < 0 {
+			return append(out, raw...)
+		}
+		out = append(out, raw[:next]...)
+		c := raw[next+1]
+		raw = raw[next+2:]
+		switch c {
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'n':
+			out = append(out, '\n')
+		case 'r':
+			out = append(out, '\r')
+		case 't':
+			out = append(out, '\t')
+		case 'u':
+			r, size := unescapeUnit(raw)
+			out = utf8.AppendRune(out, r)
+			raw = raw[size:]
+		default: // a quote, a slash or a backslash
+			out = append(out, c)
+		}
+	}
+}
+
+// unescapeUnit decodes the four digits after \u, and the second half of a
+// surrogate pair, and returns how many bytes they took.
+func unescapeUnit(raw []byte) (rune, int) {
+	r, _ := hex4(append([]byte{'u'}, raw[:4]...))
+	if !utf16.IsSurrogate(r) {
+		return r, 4
+	}
+	if len(raw) < 10 {
+		return utf8.RuneError, 4
+	}
+	low, _ := hex4(raw[5:])
+	if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
+		return r, 4
+	}
+	return r, 10
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendString appends s as a JSON string with as few escapes as the grammar
+// allows, each byte that isn't UTF-8 as U+FFFD. It goes over s once.
+func AppendString(dst []byte, s string) []byte {
+	dst = slices.Grow(dst, len(s)+len(s)/32+2)
+	dst = append(dst, '"')
+	done := 0
+	for i := 0; ; {
+		if i = skipPlain(s, i); i == len(s) {
+			break
+		}
+		if s[i] >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && size == 1 {
+				dst = utf8.AppendRune(append(dst, s[done:i]...), utf8.RuneError)
+				done = i + 1
+			}
+			i += size
+			continue
+		}
+		dst = appendEscaped(append(dst, s[done:i]...), s[i])
+		i++
+		done = i
+	}
+	return append(append(dst, s[done:]...), '"')
+}
+
+func appendEscaped(dst []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\b':
+		return append(dst, `\b`...)
+	case '\f':
+		return append(dst, `\f`...)
+	case '\n':
+		return append(dst, `\n`...)
+	case '\r':
+		return append(dst, `\r`...)
+	case '\t':
+		return append(dst, `\t`...)
+	}
+	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+}
+
+// AppendBase64 appends data as a JSON string in base64 (RFC 4648, section 4).
+func AppendBase64(dst, data []byte) []byte {
+	dst = slices.Grow(dst, base64.StdEncoding.EncodedLen(len(data))+2)
+	dst = append(dst, '"')
+	dst = base64.StdEncoding.AppendEncode(dst, data)
+	return append(dst, '"')
+}
