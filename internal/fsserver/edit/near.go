@@ -34,8 +34,8 @@ func missing(src []byte, old string) *Refusal {
 		Code: fault.PreconditionFailed, Because: "oldText is not in the file",
 		Next: "read the file again and send oldText as it stands there",
 	}
-	file := splitLines(string(src), nearFile)
-	sought := splitLines(old, nearLines)
+	file := splitLines(string(flatten(src).text), nearFile)
+	sought := splitLines(string(flatten([]byte(old)).text), nearLines)
 	start, like := closest(file, sought)
 	if like < alike {
 		return r
