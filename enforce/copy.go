@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enforce
+
+import (
+	"context"
+	"strings"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/pathguard"
+)
+
+// Copy makes a new file with the content of another, or a new directory with
+// what a directory holds, never over something that exists. It is a read of
+// every old name and a create of every new one, all judged before the first
+// byte is written. Links, devices and the like in a directory are left out and
+// counted.
+func (g *Gate) Copy(ctx context.Context, source, destination string, call Call) (Outcome, error) {
+	c := &crossing{
+		action: core.FSCreate, call: call, discards: "This call copies " + source,
+		operands: []operand{
+			// The target comes first: it is what is locked, recorded and kept.
+			{spelling: destination, use: useEntry, actions: createActions},
+			{spelling: source, use: useTarget, actions: readActions},
+		},
+	}
+	to, from := &c.operands[0], &c.operands[1]
+	plan := copyPlan{c: c, from: from, to: to}
+	c.check = func(ctx context.Context) error {
+		if err := vacant(to); err != nil {
+			return err
+		}
+		return plan.make(ctx)
+	}
+	c.perform = plan.perform
+	return g.cross(ctx, c)
+}
+
+// copyPlan is what a copy will make, in an order in which parents come first.
+type copyPlan struct {
+	c        *crossing
+	from, to *operand
+	items    []copyItem
+}
+
+type copyItem struct {
+	from, to pathguard.Name
+	dir      bool
+}
+
+func (p *copyPlan) make(ctx context.Context) error {
+	p.items, p.c.outcome.SkippedCount = nil, 0 // it may run twice
+	if !p.from.target.Exists() {
+		return missing(p.from)
+	}
+	dir := p.from.target.Info().Kind == pathguard.KindDir
+	p.items = append(p.items, copyItem{p.from.name, p.to.name, dir})
+	if !dir {
+		return movableContent(p.from.name)
+	}
+	if p.to.name.Root() == p.from.name.Root() && strings.HasPrefix(p.to.name.Rel(), p.from.name.Rel()+"/") {
+		return &fault.Error{Code: fault.RequestInvalid, Resource: p.to.spelling,
+			Rule: "a directory can't be copied into itself", Hint: "use a destination outside the source"}
+	}
+	if err := judgeAll(p.c, listActions, p.from.name.Resource()); err != nil {
+		return err
+	}
+	return p.from.target.Descendants(ctx, p.c.gate.o.MaxEntries, p.add)
+}
+
+func (p *copyPlan) add(n pathguard.Name, info pathguard.Info) error {
+	dir := info.Kind == pathguard.KindDir
+	if !dir && info.Kind != pathguard.KindFile {
+		p.c.outcome.SkippedCount++
+		return nil
+	}
+	to, err := rebase(n, p.from.name, p.to.name)
+	if err != nil {
+		return err
+	}
+	old := readActions
+	if dir {
+		old = listActions
+	}
+	if err := judgeAll(p.c, old, n.Resource()); err != nil {
+		return err
+	}
+	if err := judgeAll(p.c, createActions, to.Resource()); err != nil {
+		return err
+	}
+	p.items = append(p.items, copyItem{n, to, dir})
+	if dir {
+		return nil
+	}
+	return movableContent(n)
+}
+
+func (p *copyPlan) perform(ctx context.Context) error {
+	for i, item := range p.items {
+		err := ctx.Err()
+		if err == nil {
+			err = p.one(i, item)
+		}
+		if err != nil {
+			if i > 0 {
+				p.c.outcome.AbortedAt, p.c.outcome.MayHaveApplied = item.to.String(), true
+				p.c.outcome.SkippedCount += len(p.items) - i
+			}
+			return err
+		}
+	}
+	p.c.outcome.Created = true
+	return nil
+}
+
+func (p *copyPlan) one(i int, item copyItem) error {
+	target := p.to.target
+	if i > 0 {
+		t, err := item.to.PinEntry()
+		if err != nil {
+			return err
+		}
+		defer t.Close()
+		target = t
+	}
+	if item.dir {
+		return target.Mkdir(dirMode)
+	}
+	f, err := item.from.Open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = target.Create(f, f.Info().Mode.Perm(), p.c.options())
+	return err
+}

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enforce
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/internal/safety"
+)
+
+// crossing is one operation on its way over the gate.
+type crossing struct {
+	gate     *Gate
+	action   core.Action // what records and refusals call it
+	operands []operand
+	call     Call
+	tool     *Tool  // of a guarded handler
+	discards string // what a call without confirm would do away with
+
+	// check holds what can be refused without any effect, after everything is
+	// held; a dry run ends after it. perform has the effects.
+	check   func(context.Context) error
+	perform func(context.Context) error
+
+	corr     string
+	verdict  core.Verdict // the strictest so far
+	asked    string       // etag of what a person approved
+	approved bool
+	take     func(*pathguard.File) error
+	release  func()
+	outcome  Outcome
+}
+
+// Call is what a caller says beside its operands.
+type Call struct {
+	DryRun  bool
+	Confirm bool   // the caller's own word, an accident guard
+	IfMatch string // the etag it read, "" for none
+}
+
+// cross is the only way to an effect. Each step may refuse; the first that
+// does is recorded and ends it.
+func (g *Gate) cross(ctx context.Context, c *crossing) (Outcome, error) {
+	c.begin(g)
+	defer c.close()
+
+	err := c.resolve() // names → handles; each name is judged before it is touched
+	if err == nil {
+		err = c.require() // confirm and ifMatch come before a person is bothered
+	}
+	if err == nil {
+		err = c.approve(ctx) // a person, where the policy asks for one
+	}
+	if err == nil {
+		err = c.hold(ctx) // locks, then everything again: what was judged is what is held
+	}
+	if err == nil {
+		err = c.examine(ctx) // what can still be refused without any effect
+	}
+	if err == nil && c.call.DryRun {
+		return c.preview()
+	}
+	if err == nil {
+		err = c.keep(ctx) // a before-image, so that it can be undone
+	}
+	if err == nil {
+		err = c.record(nil) // the intent, on disk before the effect
+	}
+	if err != nil {
+		return c.refuse(err)
+	}
+	return c.finish(c.act(ctx))
+}
+
+func (c *crossing) begin(g *Gate) {
+	c.gate = g
+	c.corr = newID()
+	c.verdict = core.Verdict{Decision: core.Allow}
+}
+
+func (c *crossing) close() {
+	for i := range c.operands {
+		c.operands[i].close()
+	}
+	if c.release != nil {
+		c.release()
+	}
+}
+
+func (c *crossing) mutates() bool {
+	if c.tool != nil && c.tool.Class == core.ReadOnly {
+		return false
+	}
+	return c.action.Mutates()
+}
+
+// resolve judges the tool, then judges and opens every operand, in their
+// order.
+func (c *crossing) resolve() error {
+	if err := c.judgeTool(); err != nil {
+		return err
+	}
+	for i := range c.operands {
+		if err := c.operands[i].resolve(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judge adds the verdict for one action on one name. Only a deny ends the
+// crossing here; an ask waits until everything else is known.
+func (c *crossing) judge(a core.Action, r core.Resource) error {
+	return c.judged(a, r, c.gate.evaluate(a, r))
+}
+
+func (c *crossing) judged(a core.Action, r core.Resource, v core.Verdict) error {
+	if v.Decision < c.verdict.Decision || c.verdict.Reason.Step == core.StepNone {
+		c.verdict = v
+	}
+	if v.Decision == core.Allow || v.Decision == core.Ask {
+		return nil
+	}
+	return denied(a, r, v)
+}
+
+func (g *Gate) evaluate(a core.Action, r core.Resource) core.Verdict {
+	return g.o.Decider.Evaluate(core.Request{Subject: g.o.Subject, Action: a, Resource: r})
+}
+
+func denied(a core.Action, r core.Resource, v core.Verdict) error {
+	return &fault.Error{Code: fault.PolicyDenied, Op: a.String(), Resource: r.String(), Rule: v.Reason.String()}
+}
+
+func (c *crossing) require() error {
+	if !c.mutates() || len(c.operands) == 0 {
+		return nil
+	}
+	d := c.gate.o.Decider
+	o := &c.operands[0]
+	return safety.Check(c.action.String(), o.name.Resource().String(),
+		safety.Preconditions{Confirm: c.call.Confirm, IfMatch: c.call.IfMatch},
+		safety.Required{Confirm: d.ConfirmRequired(c.action), IfMatch: d.IfMatchRequired(c.action)},
+		o.etag(), c.discards)
+}
+
+// approve asks once. A person is bothered only for what could be done.
+func (c *crossing) approve(ctx context.Context) error {
+	if c.verdict.Decision != core.Ask || c.approved {
+		return nil
+	}
+	if c.check != nil {
+		if err := c.check(ctx); err != nil {
+			return err
+		}
+	}
+	return c.ask(ctx)
+}
+
+func (c *crossing) ask(ctx context.Context) error {
+	about, etag := c.about()
+	if c.gate.o.Approver == nil {
+		return &fault.Error{
+			Code: fault.PolicyAsk, Op: c.action.String(), Resource: about.String(),
+			Rule: c.verdict.Reason.String() + ", and nobody can be asked", Hint: c.allowHint(),
+		}
+	}
+	c.asked, c.approved = etag, true
+	return c.gate.o.Approver.Approve(ctx, Question{
+		Corr: c.corr, Verdict: c.verdict, Etag: c.asked,
+		Request: core.Request{Subject: c.gate.o.Subject, Action: c.action, Resource: about},
+	})
+}
+
+// about is what a person is asked about: the tool of a guarded handler, else
+// the first operand and what is there now.
+func (c *crossing) about() (core.Resource, string) {
+	if c.tool != nil {
+		return c.tool.resource(), ""
+	}
+	return c.operands[0].name.Resource(), c.operands[0].etag()
+}
+
+// allowHint names the file and the rule in which a person can allow it.
+func (c *crossing) allowHint() string {
+	file := c.verdict.Reason.Pos.File
+	if file == "" {
+		file = c.gate.o.PolicyFile
+	}
+	if file == "" {
+		file = "the policy file"
+	}
+	return "allow it in " + file + " under rules: " + c.action.String()
+}
+
+// hold takes the locks of what will change and then resolves and judges it
+// once more, because a wait may have let others in. Reads need neither: they
+// already hold the judged file. A guarded handler opens its paths by itself and
+// may cross this gate again, so it isn't made to wait for its own locks.
+func (c *crossing) hold(ctx context.Context) error {
+	if !c.mutates() || c.tool != nil {
+		return nil
+	}
+	before := c.verdict
+	if err := c.lock(ctx); err != nil {
+		return err
+	}
+	for i := range c.operands {
+		if err := c.operands[i].again(c); err != nil {
+			return err
+		}
+	}
+	if c.verdict.Decision < before.Decision {
+		return &fault.Error{Code: fault.GrantMismatch, Op: c.action.String(), Rule: "the policy became stricter while the call waited"}
+	}
+	if c.asked != "" && c.operands[0].etag() != c.asked {
+		return &fault.Error{Code: fault.GrantStale, Op: c.action.String(), Resource: c.operands[0].name.Resource().String()}
+	}
+	return c.require()
+}
+
+// examine runs the check under the locks. It may turn up names that the
+// policy asks about; then a person is asked now.
+func (c *crossing) examine(ctx context.Context) error {
+	if c.check == nil {
+		return nil
+	}
+	if err := c.check(ctx); err != nil || c.verdict.Decision != core.Ask || c.approved {
+		return err
+	}
+	return c.ask(ctx)
+}
+
+func (c *crossing) keep(ctx context.Context) error {
+	if c.gate.o.Keeper == nil || !c.mutates() || c.operands[0].target == nil {
+		return nil
+	}
+	id, take, err := c.gate.o.Keeper.Keep(ctx, c.corr, c.operands[0].target)
+	c.outcome.UndoID, c.outcome.Undoable, c.take = id, id != "", take
+	return err
+}
+
+func (c *crossing) act(ctx context.Context) error {
+	if c.perform == nil {
+		return nil
+	}
+	return c.perform(ctx)
+}
+
+// refuse records the refusal and returns it.
+func (c *crossing) refuse(err error) (Outcome, error) {
+	f := c.fault(err)
+	if recErr := c.record(f); recErr != nil && f.Code != fault.AuditUnwritable {
+		f.Err = errors.Join(f.Err, recErr)
+	}
+	return c.outcome, f
+}
+
+// preview ends a dry run: every step that could refuse has passed.
+func (c *crossing) preview() (Outcome, error) {
+	c.outcome.DryRun = true
+	if err := c.record(&fault.Error{Code: fault.DryRunPreview}); err != nil {
+		return c.outcome, err
+	}
+	return c.outcome, nil
+}
+
+// finish records the outcome of a mutation. Its effect stands whether or not
+// the record can be written, so a failure here is a warning on the result.
+func (c *crossing) finish(err error) (Outcome, error) {
+	if c.mutates() {
+		f := c.fault(err)
+		if recErr := c.recordOutcome(f); recErr != nil {
+			c.outcome.Warnings = append(c.outcome.Warnings, "the outcome could not be recorded")
+		}
+	}
+	if err != nil {
+		c.outcome.MayHaveApplied = c.outcome.MayHaveApplied || errors.Is(err, pathguard.ErrMayHaveApplied)
+		return c.outcome, c.fault(err)
+	}
+	c.outcome.Changed = c.mutates()
+	return c.outcome, nil
+}
+
+// options are how pathguard writes for this crossing: durably, and showing
+// what it displaces to the keeper.
+func (c *crossing) options() pathguard.WriteOptions { return pathguard.WriteOptions{Keep: c.take} }
+
+// fault completes an error with the operation and the caller's own spelling.
+func (c *crossing) fault(err error) *fault.Error {
+	if err == nil {
+		return nil
+	}
+	f := *fault.As(plain(err))
+	if f.Op == "" {
+		f.Op = c.action.String()
+	}
+	if f.Resource == "" && len(c.operands) > 0 {
+		f.Resource = c.operands[0].spelling
+	}
+	return &f
+}
+
+// plain turns an error of the operating system into a fault without its text,
+// which could name what lies outside.
+func plain(err error) error {
+	var f *fault.Error
+	switch {
+	case errors.As(err, &f):
+		return err
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &fault.Error{Code: fault.Cancelled, Retry: true, Err: err}
+	case errors.Is(err, fs.ErrNotExist):
+		return &fault.Error{Code: fault.PathMissing, Err: err}
+	default:
+		return &fault.Error{Code: fault.IOFailed, Err: err}
+	}
+}

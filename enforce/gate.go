@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enforce
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/pathguard"
+)
+
+// Decider judges a request. *policy.Policy is one.
+type Decider interface {
+	Evaluate(core.Request) core.Verdict
+	// ConfirmRequired and IfMatchRequired say which preconditions the policy
+	// asks of calls with this action.
+	ConfirmRequired(core.Action) bool
+	IfMatchRequired(core.Action) bool
+	// Version identifies the policy in records.
+	Version() string
+}
+
+// Question is what a person is asked.
+type Question struct {
+	Corr    string
+	Request core.Request
+	Verdict core.Verdict
+	// Etag identifies what is there now; "" where nothing is.
+	Etag string
+}
+
+// Approver asks a person. Approve returns nil for yes and a fault otherwise; a
+// cancelled context, a timeout and any other error are a no.
+type Approver interface {
+	Approve(context.Context, Question) error
+}
+
+// Recorder appends to the audit log. With sync it returns only when the event
+// is on disk; without, it may buffer and reports an earlier failure.
+type Recorder interface {
+	Record(e core.Event, sync bool) error
+}
+
+// Locker holds numbers (0 ≤ key < 2⁶²) against every other caller and process
+// until the returned function is called. It waits until the context ends.
+type Locker interface {
+	Lock(ctx context.Context, keys ...int64) (release func(), err error)
+}
+
+// Keeper keeps what a mutation is about to displace. Keep prepares, before the
+// intent is recorded, and returns the id that undoes it; take is then given
+// the displaced file before it is gone, and its error takes the change back.
+type Keeper interface {
+	Keep(ctx context.Context, corr string, target *pathguard.Target) (undoID string, take func(*pathguard.File) error, err error)
+}
+
+// Clock tells the time of records.
+type Clock interface {
+	Now() time.Time
+}
+
+// Options are the parts of a Gate.
+type Options struct {
+	Workspace *pathguard.Workspace
+	Decider   Decider
+	Recorder  Recorder
+	Locker    Locker
+	Approver  Approver // nil: nobody can be asked, so "ask" is refused
+	Keeper    Keeper   // nil: nothing can be undone, and results say so
+	Clock     Clock    // nil: the system's clock
+	Subject   core.Subject
+	// PolicyFile is where a person would allow what the policy asks about; it
+	// is named in refusals only.
+	PolicyFile string
+	// ReadsNeedAudit denies reads too while the log can't be written.
+	ReadsNeedAudit bool
+	// LockWait bounds how long a mutation waits for another one of the same
+	// file. Zero means 10 seconds.
+	LockWait time.Duration
+	// MaxEntries bounds how many descendants a move, copy or delete of a
+	// directory may have. Zero means 10,000.
+	MaxEntries int
+}
+
+const (
+	defaultLockWait   = 10 * time.Second
+	defaultMaxEntries = 10_000
+)
+
+// Gate is the boundary for one subject. It is safe for concurrent use.
+type Gate struct {
+	o Options
+}
+
+// New returns a gate, or an error when a part is missing without which
+// nothing can be decided, recorded or kept apart.
+func New(o Options) (*Gate, error) {
+	switch {
+	case o.Workspace == nil:
+		return nil, errors.New("enforce: no workspace")
+	case o.Decider == nil:
+		return nil, errors.New("enforce: no decider")
+	case o.Recorder == nil:
+		return nil, errors.New("enforce: no recorder")
+	case o.Locker == nil:
+		return nil, errors.New("enforce: no locker")
+	}
+	if o.Clock == nil {
+		o.Clock = systemClock{}
+	}
+	if o.LockWait == 0 {
+		o.LockWait = defaultLockWait
+	}
+	if o.MaxEntries == 0 {
+		o.MaxEntries = defaultMaxEntries
+	}
+	return &Gate{o: o}, nil
+}
+
+// Workspace returns the roots that the gate guards.
+func (g *Gate) Workspace() *pathguard.Workspace { return g.o.Workspace }
+
+// WithSubject returns a gate over the same parts for another subject.
+func (g *Gate) WithSubject(s core.Subject) *Gate {
+	o := g.o
+	o.Subject = s
+	return &Gate{o: o}
+}
+
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }

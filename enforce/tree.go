@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enforce
+
+import (
+	"context"
+	"strings"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/pathguard"
+)
+
+var (
+	renameActions  = []core.Action{core.FSRename}
+	newNameActions = []core.Action{core.FSRename, core.FSWrite, core.FSCreate}
+	deleteActions  = []core.Action{core.FSDelete}
+	// fixedActions are those whose decision a move may not loosen: a file that
+	// can't be read, written or deleted under its old name doesn't become so
+	// under a new one.
+	fixedActions = []core.Action{core.FSRead, core.FSWrite, core.FSDelete}
+)
+
+// MakeDir makes a directory and those above it that are missing, each one
+// judged before the first is made. One that exists is success.
+func (g *Gate) MakeDir(ctx context.Context, spelling string, call Call) (Outcome, error) {
+	c := &crossing{action: core.FSCreate, call: call, operands: []operand{
+		{spelling: spelling, use: useNewDirs, actions: createActions},
+	}}
+	o := &c.operands[0]
+	c.check = func(context.Context) error {
+		if o.target.Exists() && (len(o.below) > 0 || o.target.Info().Kind != pathguard.KindDir) {
+			return &fault.Error{Code: fault.PreconditionFailed, Resource: o.target.Name().Resource().String(), Rule: "it exists and is not a directory"}
+		}
+		return nil
+	}
+	c.perform = func(context.Context) error { return c.makeDirs(o) }
+	return g.cross(ctx, c)
+}
+
+func (c *crossing) makeDirs(o *operand) error {
+	if o.target.Exists() {
+		return nil
+	}
+	if err := o.target.Mkdir(dirMode); err != nil {
+		return err
+	}
+	c.outcome.Created = true
+	for i, n := range o.below {
+		if err := makeDir(n); err != nil {
+			c.outcome.AbortedAt, c.outcome.SkippedCount = n.String(), len(o.below)-i
+			return err
+		}
+	}
+	return nil
+}
+
+func makeDir(n pathguard.Name) error {
+	t, err := n.PinEntry()
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	return t.Mkdir(dirMode)
+}
+
+// Move renames a file, directory or link, never over something that exists. A
+// link is moved itself, and every descendant of a directory is judged under
+// its old and its new name.
+func (g *Gate) Move(ctx context.Context, source, destination string, call Call) (Outcome, error) {
+	c := &crossing{
+		action: core.FSRename, call: call, discards: "This call moves " + source,
+		operands: []operand{
+			{spelling: source, use: useEntry, actions: renameActions},
+			{spelling: destination, use: useEntry, actions: newNameActions},
+		},
+	}
+	from, to := &c.operands[0], &c.operands[1]
+	c.check = func(ctx context.Context) error {
+		if err := vacant(to); err != nil {
+			return err
+		}
+		if !from.target.Exists() {
+			return missing(from)
+		}
+		return c.judgeMove(ctx, from, to)
+	}
+	c.perform = func(context.Context) error {
+		return pathguard.Rename(from.target, to.target, c.options())
+	}
+	return g.cross(ctx, c)
+}
+
+// judgeMove judges the entry and, of a directory, all that goes with it.
+func (c *crossing) judgeMove(ctx context.Context, from, to *operand) error {
+	if err := c.judgeNewName(from.name, to.name); err != nil {
+		return err
+	}
+	if from.target.Info().Kind == pathguard.KindFile {
+		return movableContent(from.name)
+	}
+	return c.descend(ctx, from, func(n pathguard.Name, info pathguard.Info) error {
+		renamed, err := rebase(n, from.name, to.name)
+		if err != nil {
+			return err
+		}
+		if err := judgeAll(c, renameActions, n.Resource()); err != nil {
+			return err
+		}
+		if err := judgeAll(c, newNameActions, renamed.Resource()); err != nil {
+			return err
+		}
+		if err := c.judgeNewName(n, renamed); err != nil || info.Kind != pathguard.KindFile {
+			return err
+		}
+		return movableContent(n)
+	})
+}
+
+// judgeNewName applies the decisions about the old name that would become
+// looser under the new one.
+func (c *crossing) judgeNewName(from, to pathguard.Name) error {
+	for _, a := range fixedActions {
+		old := c.gate.evaluate(a, from.Resource())
+		if old.Decision >= c.gate.evaluate(a, to.Resource()).Decision {
+			continue
+		}
+		if err := c.judge(a, from.Resource()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// movableContent keeps a file that its content protects from a name that
+// would not.
+func movableContent(n pathguard.Name) error {
+	if !hasContentRule(n.Resource()) {
+		return nil
+	}
+	f, err := n.Open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return contentRule(n.Resource(), f)
+}
+
+// descend visits everything beneath an operand that is a directory.
+func (c *crossing) descend(ctx context.Context, o *operand, visit func(pathguard.Name, pathguard.Info) error) error {
+	if o.target.Info().Kind != pathguard.KindDir {
+		return nil
+	}
+	return o.target.Descendants(ctx, c.gate.o.MaxEntries, visit)
+}
+
+func rebase(n, from, to pathguard.Name) (pathguard.Name, error) {
+	for part := range strings.SplitSeq(strings.TrimPrefix(n.Rel(), from.Rel()+"/"), "/") {
+		var err error
+		if to, err = to.Join(part); err != nil {
+			return to, err
+		}
+	}
+	return to, nil
+}
+
+func vacant(o *operand) error {
+	if !o.target.Exists() {
+		return nil
+	}
+	return &fault.Error{Code: fault.PreconditionFailed, Resource: o.name.Resource().String(),
+		Rule: "the destination exists, and nothing is moved or copied over another", Hint: "use a name that is free"}
+}
+
+func missing(o *operand) error {
+	return &fault.Error{Code: fault.PathMissing, Resource: o.name.Resource().String()}
+}
+
+// Delete removes a file, a link (not its target) or a directory; of a
+// directory that isn't empty every descendant is judged before the first is
+// removed, and recursive must say so.
+func (g *Gate) Delete(ctx context.Context, spelling string, recursive bool, call Call) (Outcome, error) {
+	c := &crossing{
+		action: core.FSDelete, call: call, discards: "This call deletes " + spelling,
+		operands: []operand{{spelling: spelling, use: useEntry, actions: deleteActions}},
+	}
+	if recursive {
+		c.discards += " and everything beneath it"
+	}
+	o := &c.operands[0]
+	judge := func(n pathguard.Name, _ pathguard.Info) error {
+		if !recursive {
+			return &fault.Error{Code: fault.PreconditionFailed, Resource: o.name.Resource().String(),
+				Rule: "the directory is not empty", Hint: "set recursive: true if everything beneath it is meant"}
+		}
+		return judgeAll(c, deleteActions, n.Resource())
+	}
+	c.check = func(ctx context.Context) error {
+		if !o.target.Exists() {
+			return missing(o)
+		}
+		return c.descend(ctx, o, judge)
+	}
+	c.perform = func(ctx context.Context) error {
+		if !recursive {
+			return o.target.Remove(c.options())
+		}
+		return o.target.RemoveAll(ctx, func(n pathguard.Name) error { return judge(n, pathguard.Info{}) }, c.options())
+	}
+	return g.cross(ctx, c)
+}

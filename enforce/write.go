@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enforce
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/core/untrusted"
+)
+
+// MaxEdit bounds the size in bytes of a file that Edit takes into memory.
+const MaxEdit = 16 << 20
+
+var (
+	writeActions  = []core.Action{core.FSWrite}
+	createActions = []core.Action{core.FSCreate}
+	editActions   = []core.Action{core.FSRead, core.FSWrite}
+)
+
+// fileMode is the mode of a new file before the umask, dirMode of a directory.
+const (
+	fileMode = 0o666
+	dirMode  = 0o777
+)
+
+// Write replaces the whole content of a file, or makes it. Mode, owner and
+// attributes of an existing file stay, or the call is refused. A content that
+// carries the envelope's escaped form of a tag, where the file has not, is
+// refused with text.escaped: it would write back what only the reader saw.
+func (g *Gate) Write(ctx context.Context, spelling string, content []byte, call Call) (Outcome, error) {
+	c := writing(spelling, call)
+	c.check = func(context.Context) error { return c.keepsEscapes(content) }
+	c.perform = func(context.Context) error { return c.put(content) }
+	return g.cross(ctx, c)
+}
+
+// Edit replaces the content by what change makes of it. Read and write happen
+// under one lock, so that parallel edits all land. change sees the bytes that
+// are replaced and no others; its error refuses the call. The diff of an edit
+// shows content, so reading must be allowed too.
+func (g *Gate) Edit(ctx context.Context, spelling string, change func([]byte) ([]byte, error), call Call) (Outcome, error) {
+	c := writing(spelling, call)
+	c.operands[0].actions, c.operands[0].onNew = editActions, nil
+	var changed []byte
+	c.check = func(context.Context) error {
+		before, err := c.operands[0].content()
+		if err == nil {
+			changed, err = change(before)
+		}
+		return err
+	}
+	c.perform = func(context.Context) error { return c.put(changed) }
+	return g.cross(ctx, c)
+}
+
+// Append adds to the end of a file, or makes it.
+func (g *Gate) Append(ctx context.Context, spelling string, content []byte, call Call) (Outcome, error) {
+	c := writing(spelling, call)
+	c.check = func(context.Context) error { return c.operands[0].writable() }
+	c.perform = func(context.Context) error {
+		t := c.operands[0].target
+		if !t.Exists() {
+			return c.put(content)
+		}
+		return c.wrote(t.Append(content, c.options()))
+	}
+	return g.cross(ctx, c)
+}
+
+func writing(spelling string, call Call) *crossing {
+	return &crossing{
+		action: core.FSWrite, call: call, discards: "This call overwrites " + spelling,
+		operands: []operand{{spelling: spelling, use: useTarget, actions: writeActions, onNew: createActions}},
+	}
+}
+
+// put writes the whole content over what was judged, or makes the file.
+func (c *crossing) put(content []byte) error {
+	t := c.operands[0].target
+	if t.Exists() {
+		return c.wrote(t.Replace(bytes.NewReader(content), c.options()))
+	}
+	c.outcome.Created = true
+	return c.wrote(t.Create(bytes.NewReader(content), fileMode, c.options()))
+}
+
+func (c *crossing) wrote(w pathguard.Written, err error) error {
+	if err == nil {
+		c.outcome.written(w)
+	}
+	return err
+}
+
+func (c *crossing) keepsEscapes(content []byte) error {
+	o := &c.operands[0]
+	if err := o.writable(); err != nil || !o.target.Exists() {
+		return err
+	}
+	escapes := untrusted.Escapes(string(content))
+	if escapes == 0 {
+		return nil
+	}
+	before, err := o.content()
+	if err != nil {
+		return err
+	}
+	if escapes <= untrusted.Escapes(string(before)) {
+		return nil
+	}
+	return &fault.Error{Code: fault.TextEscaped, Resource: o.name.Resource().String()}
+}
+
+// writable refuses what a write could not replace, before anything is done.
+func (o *operand) writable() error {
+	if !o.target.Exists() {
+		return nil
+	}
+	return o.target.Writable()
+}
+
+// content reads the file that the target holds, by the judged name, and makes
+// sure that it is the same one.
+func (o *operand) content() ([]byte, error) {
+	if !o.target.Exists() {
+		return nil, &fault.Error{Code: fault.PathMissing, Resource: o.name.Resource().String()}
+	}
+	if err := o.target.Writable(); err != nil {
+		return nil, err
+	}
+	f, err := o.name.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := contentRule(o.name.Resource(), f); err != nil {
+		return nil, err
+	}
+	if f.Fingerprint() != o.target.Fingerprint() {
+		return nil, &fault.Error{Code: fault.PreconditionFailed, Resource: o.name.Resource().String(), Retry: true}
+	}
+	return readAtMost(f, o.name, MaxEdit)
+}
+
+func readAtMost(f *pathguard.File, name pathguard.Name, limit int64) ([]byte, error) {
+	if f.Size() > limit {
+		return nil, &fault.Error{Code: fault.LimitExceeded, Resource: name.Resource().String(), Rule: "the file is larger than what is edited in memory"}
+	}
+	buf := make([]byte, f.Size())
+	n, err := io.ReadFull(f, buf)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return buf[:n], err
+}
