@@ -210,5 +210,27 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 			return t.name.halfway(err, "not everything was removed")
 		}
 	}
-	return t.Remove(o)
+	if err := t.removeEmptied(); err != nil {
+		if len(all) == 0 {
+			return t.name.failure(err)
+		}
+		return t.name.halfway(err, "the directory itself was not removed")
+	}
+	return t.gone(o.Sync)
+}
+
+// removeEmptied removes the directory after what was in it; its times are no
+// longer those that were judged.
+func (t *Target) removeEmptied() error {
+	if err := t.sameParent(); err != nil {
+		return err
+	}
+	st, err := statAt(t.dir, t.base)
+	if err == nil && st.ident != t.st.ident {
+		err = t.name.stale(ruleGone)
+	}
+	if err != nil {
+		return err
+	}
+	return again(func() error { return unix.Unlinkat(t.dir, t.base, unix.AT_REMOVEDIR) })
 }

@@ -64,7 +64,7 @@ func OpenRoot(dir string, o Options) (*Root, error) {
 	if o.Sleep == nil {
 		o.Sleep = time.Sleep
 	}
-	r := &Root{name: o.Name, given: given, opts: o, seam: realSeam}
+	r := &Root{name: o.Name, given: given, opts: o, seam: realSeam()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.attach(); err != nil && fault.CodeOf(err) != fault.PathMissing {

@@ -22,17 +22,6 @@ func openBeneath(dir int, rel string, flags int, mode uint32) (int, error) {
 	return unix.Openat2(dir, rel, &how)
 }
 
-// filtered reports whether openat2 itself is refused, as seccomp filters do,
-// and not the file that was asked for. It is asked anew each time: a filter
-// may be installed at any moment.
-func filtered(dir int) bool {
-	fd, err := openBeneath(dir, ".", oPath|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err == nil {
-		unix.Close(fd)
-	}
-	return err == unix.ENOSYS || err == unix.EPERM
-}
-
 const statMask = unix.STATX_BASIC_STATS | unix.STATX_BTIME | unix.STATX_MNT_ID
 
 func statFD(fd int) (stat, error) { return statx(fd, "", unix.AT_EMPTY_PATH) }

@@ -39,7 +39,7 @@ func (r *Root) openAt(rel string, flags int, mode uint32) (int, error) {
 		return r.walk(int(fd), rel, flags, mode)
 	}
 	for try := 0; ; {
-		got, err := openBeneath(int(fd), rel, flags, mode)
+		got, err := r.seam.open(int(fd), rel, flags, mode)
 		switch {
 		case err == unix.EINTR:
 			continue
@@ -47,11 +47,22 @@ func (r *Root) openAt(rel string, flags int, mode uint32) (int, error) {
 			try++
 			continue
 		case err == unix.EXDEV && r.mountOnWay(rel),
-			(err == unix.ENOSYS || err == unix.EPERM) && filtered(int(fd)):
+			(err == unix.ENOSYS || err == unix.EPERM) && r.filtered(int(fd)):
 			return r.walk(int(fd), rel, flags, mode)
 		}
 		return got, err
 	}
+}
+
+// filtered reports whether openat2 itself is refused, as seccomp filters do,
+// and not the file that was asked for. It is asked anew each time: a filter
+// may be installed at any moment.
+func (r *Root) filtered(root int) bool {
+	fd, err := r.seam.open(root, ".", oPath|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err == unix.ENOSYS || err == unix.EPERM
 }
 
 // mountOnWay reports whether a listed mount point is rel or above it.
@@ -111,6 +122,9 @@ type landing struct {
 // so far, which says whether a mount point there is listed.
 func (r *Root) step(dir int, at fsTraits, upTo, name string, flags int, mode uint32) (int, landing, error) {
 	fd, err := retry(func() (int, error) { return unix.Openat(dir, name, flags|unix.O_NOFOLLOW, mode) })
+	if err == unix.EMLINK || err == unix.ENOTDIR && isLink(dir, name) {
+		err = unix.ELOOP // FreeBSD's word for it, and that of O_DIRECTORY
+	}
 	if err != nil {
 		return -1, landing{}, err
 	}
@@ -128,6 +142,11 @@ func (r *Root) step(dir int, at fsTraits, upTo, name string, flags int, mode uin
 		return -1, landing{}, err
 	}
 	return fd, landing{at, st.ident, st.kind()}, nil
+}
+
+func isLink(dir int, name string) bool {
+	st, err := statAt(dir, name)
+	return err == nil && st.kind() == KindLink
 }
 
 // enter allows a listed mount point, unless a file system of the kernel is

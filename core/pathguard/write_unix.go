@@ -5,8 +5,6 @@
 package pathguard
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
@@ -19,13 +17,16 @@ import (
 
 // seam is where tests make the system fail.
 type seam struct {
+	open     func(dir int, rel string, flags int, mode uint32) (int, error)
 	write    func(fd int, p []byte) (int, error)
 	exchange func(dir int, a, b string) error
 	rename   func(oldDir int, old string, newDir int, name string) error
 	renameTo func(oldDir int, old string, newDir int, name string) error // replaces
 }
 
-var realSeam = seam{write: unix.Write, exchange: renameExchange, rename: renameNew, renameTo: unix.Renameat}
+func realSeam() seam {
+	return seam{open: openBeneath, write: unix.Write, exchange: renameExchange, rename: renameNew, renameTo: unix.Renameat}
+}
 
 const (
 	copyBuffer = 128 << 10
@@ -284,154 +285,4 @@ func (t *Target) Mkdir(mode fs.FileMode) error {
 		return t.name.failure(err)
 	}
 	return t.settled()
-}
-
-// Append adds to the end of an existing regular file, in place: readers may
-// see a part of it. A file with more than one name is refused, since the
-// others may lie outside, and so is a read-only one. A failure takes back what
-// was added, where the file has not grown otherwise.
-func (t *Target) Append(content []byte, o WriteOptions) (Written, error) {
-	if err := t.replaceable(); err != nil {
-		return Written{}, err
-	}
-	if t.st.nlink > 1 {
-		return Written{}, t.name.fault(fault.PathDenied, "the file has more than one name, and appending would change the others", nil)
-	}
-	f, err := t.openOld(unix.O_RDWR | unix.O_APPEND)
-	if err != nil {
-		return Written{}, err
-	}
-	defer f.Close()
-	if o.Keep != nil {
-		if err := o.Keep(f); err != nil {
-			return Written{}, err
-		}
-	}
-	err = t.writeAll(f.fd, content)
-	if err == nil {
-		err = verifyTail(f, t.st.size, content)
-	}
-	if err != nil {
-		return Written{}, t.takeBack(f, len(content), err)
-	}
-	return t.inPlaceDone(f, o.Sync)
-}
-
-func verifyTail(f *File, from int64, content []byte) error {
-	st, err := statFD(f.fd)
-	if err != nil || st.size != from+int64(len(content)) {
-		return errors.Join(errDiffers, err)
-	}
-	buf := make([]byte, min(len(content), copyBuffer))
-	for len(content) > 0 {
-		n, err := f.ReadAt(buf[:min(len(buf), len(content))], from)
-		if err != nil || !bytes.Equal(buf[:n], content[:n]) {
-			return errors.Join(errDiffers, err)
-		}
-		content, from = content[n:], from+int64(n)
-	}
-	return nil
-}
-
-// takeBack shortens a file to its old length unless somebody else wrote too.
-func (t *Target) takeBack(f *File, added int, why error) error {
-	st, err := statFD(f.fd)
-	if err == nil && st.size >= t.st.size && st.size <= t.st.size+int64(added) {
-		if err = unix.Ftruncate(f.fd, t.st.size); err == nil {
-			return t.name.failure(why)
-		}
-	}
-	return t.name.halfway(errors.Join(why, err), "the file could not be taken back to its old length")
-}
-
-// overwrite writes the file itself, for directories that can't be written to.
-func (t *Target) overwrite(content io.Reader, o WriteOptions) (Written, error) {
-	f, err := t.openOld(unix.O_RDWR)
-	if err != nil {
-		return Written{}, err
-	}
-	defer f.Close()
-	if o.Keep != nil {
-		if err := o.Keep(f); err != nil {
-			return Written{}, err
-		}
-	}
-	sum, size, err := t.copyTo(f.fd, content)
-	if err == nil {
-		err = again(func() error { return unix.Ftruncate(f.fd, size) })
-	}
-	if err == nil {
-		err = verify(f, sum, size)
-	}
-	if err != nil {
-		return Written{}, t.name.halfway(err, "writing the file in place failed")
-	}
-	w, err := t.inPlaceDone(f, o.Sync)
-	w.Sum = sum
-	return w, err
-}
-
-func (t *Target) inPlaceDone(f *File, s Sync) (Written, error) {
-	if s != SyncNone {
-		if err := again(func() error { return datasync(f.fd) }); err != nil {
-			return Written{}, t.name.halfway(err, "the content could not be written to the disk")
-		}
-	}
-	st, err := statFD(f.fd)
-	now, err2 := statAt(t.dir, t.base)
-	if err != nil || err2 != nil || now.ident != st.ident {
-		return Written{}, t.name.halfway(errors.Join(err, err2), "another program replaced the file at the same moment")
-	}
-	return Written{Info: st.info(), InPlace: true}, t.settled()
-}
-
-// errDiffers is a write layer that lost something without an error.
-var errDiffers = errors.New("what is on the disk differs from what was written")
-
-func verify(f *File, sum [sha256.Size]byte, size int64) error {
-	st, err := statFD(f.fd)
-	if err != nil || st.size != size {
-		return errors.Join(errDiffers, err)
-	}
-	h := sha256.New()
-	n, err := io.CopyBuffer(struct{ io.Writer }{h}, io.NewSectionReader(f, 0, size), make([]byte, copyBuffer))
-	if err != nil || n != size || [sha256.Size]byte(h.Sum(nil)) != sum {
-		return errors.Join(errDiffers, err)
-	}
-	return nil
-}
-
-// copyTo writes everything in bounded memory and returns what it was.
-func (t *Target) copyTo(fd int, content io.Reader) (sum [sha256.Size]byte, size int64, err error) {
-	h, buf := sha256.New(), make([]byte, copyBuffer)
-	for {
-		n, err := content.Read(buf)
-		if n > 0 {
-			h.Write(buf[:n])
-			size += int64(n)
-			if err := t.writeAll(fd, buf[:n]); err != nil {
-				return sum, size, err
-			}
-		}
-		if err == io.EOF {
-			return [sha256.Size]byte(h.Sum(nil)), size, nil
-		}
-		if err != nil {
-			return sum, size, err
-		}
-	}
-}
-
-func (t *Target) writeAll(fd int, p []byte) error {
-	for len(p) > 0 {
-		n, err := retry(func() (int, error) { return t.name.root.seam.write(fd, p) })
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return io.ErrShortWrite
-		}
-		p = p[n:]
-	}
-	return nil
 }

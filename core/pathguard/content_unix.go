@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package pathguard
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"io"
+)
+
+// errDiffers is a write layer that lost something without an error.
+var errDiffers = errors.New("what is on the disk differs from what was written")
+
+func verify(f *File, sum [sha256.Size]byte, size int64) error {
+	st, err := statFD(f.fd)
+	if err != nil || st.size != size {
+		return errors.Join(errDiffers, err)
+	}
+	h := sha256.New()
+	n, err := io.CopyBuffer(struct{ io.Writer }{h}, io.NewSectionReader(f, 0, size), make([]byte, copyBuffer))
+	if err != nil || n != size || [sha256.Size]byte(h.Sum(nil)) != sum {
+		return errors.Join(errDiffers, err)
+	}
+	return nil
+}
+
+// copyTo writes everything in bounded memory and returns what it was.
+func (t *Target) copyTo(fd int, content io.Reader) (sum [sha256.Size]byte, size int64, err error) {
+	h, buf := sha256.New(), make([]byte, copyBuffer)
+	for {
+		n, err := content.Read(buf)
+		if n > 0 {
+			h.Write(buf[:n])
+			size += int64(n)
+			if err := t.writeAll(fd, buf[:n]); err != nil {
+				return sum, size, err
+			}
+		}
+		if err == io.EOF {
+			return [sha256.Size]byte(h.Sum(nil)), size, nil
+		}
+		if err != nil {
+			return sum, size, err
+		}
+	}
+}
+
+func (t *Target) writeAll(fd int, p []byte) error {
+	for len(p) > 0 {
+		n, err := retry(func() (int, error) { return t.name.root.seam.write(fd, p) })
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return io.ErrShortWrite
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+func verifyTail(f *File, from int64, content []byte) error {
+	st, err := statFD(f.fd)
+	if err != nil || st.size != from+int64(len(content)) {
+		return errors.Join(errDiffers, err)
+	}
+	buf := make([]byte, min(len(content), copyBuffer))
+	for len(content) > 0 {
+		n, err := f.ReadAt(buf[:min(len(buf), len(content))], from)
+		if err != nil || !bytes.Equal(buf[:n], content[:n]) {
+			return errors.Join(errDiffers, err)
+		}
+		content, from = content[n:], from+int64(n)
+	}
+	return nil
+}

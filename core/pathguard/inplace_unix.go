@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package pathguard
+
+import (
+	"errors"
+	"io"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/postern-gate/postern/core/fault"
+)
+
+// Append adds to the end of an existing regular file, in place: readers may
+// see a part of it. A file with more than one name is refused, since the
+// others may lie outside, and so is a read-only one. A failure takes back what
+// was added, where the file has not grown otherwise.
+func (t *Target) Append(content []byte, o WriteOptions) (Written, error) {
+	if err := t.replaceable(); err != nil {
+		return Written{}, err
+	}
+	if t.st.nlink > 1 {
+		return Written{}, t.name.fault(fault.PathDenied, "the file has more than one name, and appending would change the others", nil)
+	}
+	f, err := t.openOld(unix.O_RDWR | unix.O_APPEND)
+	if err != nil {
+		return Written{}, err
+	}
+	defer f.Close()
+	if o.Keep != nil {
+		if err := o.Keep(f); err != nil {
+			return Written{}, err
+		}
+	}
+	err = t.writeAll(f.fd, content)
+	if err == nil {
+		err = verifyTail(f, t.st.size, content)
+	}
+	if err != nil {
+		return Written{}, t.takeBack(f, len(content), err)
+	}
+	return t.inPlaceDone(f, o.Sync)
+}
+
+// takeBack shortens a file to its old length unless somebody else wrote too.
+func (t *Target) takeBack(f *File, added int, why error) error {
+	st, err := statFD(f.fd)
+	if err == nil && st.size >= t.st.size && st.size <= t.st.size+int64(added) {
+		if err = unix.Ftruncate(f.fd, t.st.size); err == nil {
+			return t.name.failure(why)
+		}
+	}
+	return t.name.halfway(errors.Join(why, err), "the file could not be taken back to its old length")
+}
+
+// overwrite writes the file itself, for directories that can't be written to.
+func (t *Target) overwrite(content io.Reader, o WriteOptions) (Written, error) {
+	f, err := t.openOld(unix.O_RDWR)
+	if err != nil {
+		return Written{}, err
+	}
+	defer f.Close()
+	if o.Keep != nil {
+		if err := o.Keep(f); err != nil {
+			return Written{}, err
+		}
+	}
+	sum, size, err := t.copyTo(f.fd, content)
+	if err == nil {
+		err = again(func() error { return unix.Ftruncate(f.fd, size) })
+	}
+	if err == nil {
+		err = verify(f, sum, size)
+	}
+	if err != nil {
+		return Written{}, t.name.halfway(err, "writing the file in place failed")
+	}
+	w, err := t.inPlaceDone(f, o.Sync)
+	w.Sum = sum
+	return w, err
+}
+
+func (t *Target) inPlaceDone(f *File, s Sync) (Written, error) {
+	if s != SyncNone {
+		if err := again(func() error { return datasync(f.fd) }); err != nil {
+			return Written{}, t.name.halfway(err, "the content could not be written to the disk")
+		}
+	}
+	st, err := statFD(f.fd)
+	now, err2 := statAt(t.dir, t.base)
+	if err != nil || err2 != nil || now.ident != st.ident {
+		return Written{}, t.name.halfway(errors.Join(err, err2), "another program replaced the file at the same moment")
+	}
+	return Written{Info: st.info(), InPlace: true}, t.settled()
+}

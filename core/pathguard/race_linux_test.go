@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pathguard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/pathguard"
+)
+
+// raceEnv says how long each attack runs; 2 s without it.
+const raceEnv = "POSTERN_RACE"
+
+func raceTime(t *testing.T) time.Duration {
+	t.Helper()
+	d := 2 * time.Second
+	if s := os.Getenv(raceEnv); s != "" {
+		var err error
+		d, err = time.ParseDuration(s)
+		must(t, err)
+	}
+	if testing.Short() {
+		d = 200 * time.Millisecond
+	}
+	return d
+}
+
+// attackForever is the body of the attacker's process: it exchanges pairs of
+// names without end and counts in a file, so that the count outlives its kill.
+func attackForever(args []string) {
+	count, err := os.OpenFile(args[0], os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		os.Exit(98)
+	}
+	var done [16]byte
+	for n := uint64(0); ; n++ {
+		for i := 1; i+1 < len(args); i += 2 {
+			if unix.Renameat2(unix.AT_FDCWD, args[i], unix.AT_FDCWD, args[i+1], unix.RENAME_EXCHANGE) == nil {
+				n++
+			}
+		}
+		count.WriteAt(fmt.Appendf(done[:0], "%16d", n), 0)
+	}
+}
+
+// attack starts that process and returns a function that ends it and says how
+// many exchanges there were.
+func attack(t *testing.T, pairs ...string) (stop func() int) {
+	t.Helper()
+	counter := filepath.Join(t.TempDir(), "count")
+	cmd := exec.Command("/proc/self/exe", append([]string{counter}, pairs...)...)
+	cmd.Env = append(os.Environ(), childEnv+"=attack")
+	must(t, cmd.Start())
+	var once sync.Once
+	n := 0
+	stop = func() int {
+		once.Do(func() {
+			cmd.Process.Kill()
+			cmd.Wait()
+			b, _ := os.ReadFile(counter)
+			n, _ = strconv.Atoi(strings.TrimSpace(string(b)))
+		})
+		return n
+	}
+	t.Cleanup(func() { stop() })
+	return stop
+}
+
+// tally is what came of the calls under attack.
+type tally struct{ good, refused atomic.Int64 }
+
+func (c *tally) add(err error) {
+	if err == nil {
+		c.good.Add(1)
+	} else {
+		c.refused.Add(1)
+	}
+}
+
+// storm calls op from two goroutines until the time is over, and checks that
+// the run proves something.
+func storm(t *testing.T, stop func() int, op func(worker int) error) *tally {
+	t.Helper()
+	var c tally
+	var wg sync.WaitGroup
+	end := time.Now().Add(raceTime(t))
+	for worker := range 2 {
+		wg.Go(func() {
+			for time.Now().Before(end) {
+				c.add(op(worker))
+			}
+		})
+	}
+	wg.Wait()
+	exchanges := stop()
+	t.Logf("%d done, %d refused, %d exchanges", c.good.Load(), c.refused.Load(), exchanges)
+	if c.good.Load() == 0 || c.refused.Load() == 0 || exchanges < 1000 {
+		t.Errorf("%d done, %d refused, %d exchanges: this run proves nothing", c.good.Load(), c.refused.Load(), exchanges)
+	}
+	return &c
+}
+
+// realPath is where an open file is now.
+func realPath(fd int) string {
+	p, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	return p
+}
+
+// readChecked reads and checks the answer and where the handle really is.
+func readChecked(t *testing.T, b *box, spelling, want string) error {
+	return b.follow(spelling, func(n pathguard.Name) error {
+		f, err := n.Open()
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if p := realPath(f.FD()); !strings.HasPrefix(p, b.R()+"/") {
+			t.Errorf("a handle leads to %s", p)
+		}
+		buf := make([]byte, 64)
+		k, err := f.Read(buf)
+		if string(buf[:k]) != want {
+			t.Errorf("read %q (%v), want %q", buf[:k], err, want)
+		}
+		return err
+	})
+}
+
+// control reads by name beside the same attack until the secret shows.
+func control(t *testing.T, path string, pairs ...string) {
+	t.Helper()
+	stop := attack(t, pairs...)
+	defer stop()
+	deadline := time.Now().Add(30 * time.Second)
+	for time.Now().Before(deadline) {
+		if b, _ := os.ReadFile(path); string(b) == "SECRET" {
+			return
+		}
+	}
+	t.Error("the control without the guard never saw the secret: the attack proves nothing")
+}
+
+func TestRaceRead(t *testing.T) {
+	for name, c := range map[string]struct{ setup, pairs []string }{
+		"directory-with-link": {[]string{"d/", "d/s=INSIDE", "$O/s=SECRET", "d.alt -> $O"}, []string{"$R/d", "$R/d.alt"}},
+		"file-with-link":      {[]string{"d/", "d/s=INSIDE", "$O/s=SECRET", "d/s.alt -> $O/s"}, []string{"$R/d/s", "$R/d/s.alt"}},
+		"grandparent":         {[]string{"g/d/", "$O/d/", "g/d/s=INSIDE", "$O/d/s=SECRET", "g.alt -> $O"}, []string{"$R/g", "$R/g.alt"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBox(t, c.setup)
+			path := "d/s"
+			if name == "grandparent" {
+				path = "g/d/s"
+			}
+			pairs := b.expandAll(c.pairs)
+			storm(t, attack(t, pairs...), func(int) error { return readChecked(t, b, path, "INSIDE") })
+			control(t, b.R()+"/"+path, pairs...)
+		})
+	}
+}
+
+func (b *box) expandAll(all []string) []string {
+	var out []string
+	for _, s := range all {
+		out = append(out, b.expand(s))
+	}
+	return out
+}
+
+// TestRaceJudged: two names inside, one of them denied; what is read is always
+// the judged one. os.Root alone fails this.
+func TestRaceJudged(t *testing.T) {
+	b := newBox(t, []string{"d/", "d/s=OPEN", "secret/", "secret/s=DENIED", "d.alt -> secret"})
+	b.deny = []string{"secret/s"}
+	pairs := b.expandAll([]string{"$R/d", "$R/d.alt"})
+	storm(t, attack(t, pairs...), func(int) error { return readChecked(t, b, "d/s", "OPEN") })
+
+	root, err := os.OpenRoot(b.R())
+	must(t, err)
+	defer root.Close()
+	stop := attack(t, pairs...)
+	defer stop()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+		if got, _ := root.ReadFile("d/s"); string(got) == "DENIED" {
+			return
+		}
+	}
+	t.Error("the control never read the denied file")
+}
+
+// TestRaceMutate: whatever is changed while a directory and a link to outside
+// change places, nothing outside is touched.
+func TestRaceMutate(t *testing.T) {
+	ops := map[string]func(b *box, worker int) error{
+		"replace": func(b *box, w int) error { return b.write("d/f"+strconv.Itoa(w), "new") },
+		"create-remove": func(b *box, w int) error {
+			name := "d/n" + strconv.Itoa(w)
+			return errors.Join(b.write(name, "x"), b.remove(name))
+		},
+		"append": func(b *box, w int) error {
+			return b.follow("d/f"+strconv.Itoa(w), func(n pathguard.Name) error {
+				t, err := n.Pin()
+				if err != nil {
+					return err
+				}
+				defer t.Close()
+				_, err = t.Append([]byte("x"), pathguard.WriteOptions{Sync: pathguard.SyncNone})
+				return err
+			})
+		},
+		"rename": func(b *box, w int) error {
+			from, to := "d/f"+strconv.Itoa(w), "d/g"+strconv.Itoa(w)
+			return errors.Join(b.move(from, to), b.move(to, from))
+		},
+		"mkdir": func(b *box, w int) error {
+			name := "d/m" + strconv.Itoa(w)
+			err := b.follow(name, func(n pathguard.Name) error {
+				t, err := n.Pin()
+				if err != nil {
+					return err
+				}
+				defer t.Close()
+				return t.Mkdir(0o755)
+			})
+			return errors.Join(err, b.remove(name))
+		},
+		"removeall": func(b *box, w int) error {
+			name := "d/t" + strconv.Itoa(w)
+			os.MkdirAll(b.R()+"/inside/t"+strconv.Itoa(w)+"/x", 0o755)
+			t, err := b.pinEntry(name)
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			return t.RemoveAll(context.Background(), func(pathguard.Name) error { return nil }, pathguard.WriteOptions{Sync: pathguard.SyncNone})
+		},
+	}
+	for name, op := range ops {
+		t.Run(name, func(t *testing.T) {
+			b := newBox(t, []string{"d/", "d/f0=A", "d/f1=A", "inside/", "$O/f0=KEEP", "$O/f1=KEEP", "$O/g0=KEEP", "$O/n0=KEEP", "$O/m0/", "$O/t0/x/", "alt -> $O"})
+			if name == "removeall" {
+				// The victim is made where no exchange is.
+				must(t, os.Remove(b.R()+"/inside"))
+				must(t, os.Symlink("d", b.R()+"/inside"))
+			}
+			before := tree(t, b.O())
+			storm(t, attack(t, b.expandAll([]string{"$R/d", "$R/alt"})...), func(w int) error { return op(b, w) })
+			if after := tree(t, b.O()); stripMade(after, name) != before {
+				t.Errorf("outside is now\n%s\nbefore\n%s", after, before)
+			}
+		})
+	}
+}
+
+// stripMade drops what the test itself, unguarded, made outside.
+func stripMade(tree, op string) string {
+	if op != "removeall" {
+		return tree
+	}
+	var kept []string
+	for line := range strings.SplitSeq(tree, "\n") {
+		if !strings.HasPrefix(line, "/t1") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+func (b *box) remove(spelling string) error {
+	t, err := b.pinEntry(spelling)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	return t.Remove(pathguard.WriteOptions{Sync: pathguard.SyncNone})
+}
+
+// TestRaceDoubleMove: of two moves to one name exactly one is done, and no
+// content is lost. 120 rounds.
+func TestRaceDoubleMove(t *testing.T) {
+	b := newBox(t, nil)
+	for round := range 120 {
+		b.make("a=A", "b=B")
+		var errs [2]error
+		var wg sync.WaitGroup
+		for i, from := range []string{"a", "b"} {
+			wg.Go(func() { errs[i] = b.move(from, "to") })
+		}
+		wg.Wait()
+		if (errs[0] == nil) == (errs[1] == nil) {
+			t.Fatalf("round %d: %v, %v", round, errs[0], errs[1])
+		}
+		lost, kept := "a", "b"
+		if errs[1] == nil {
+			lost, kept = "b", "a"
+		}
+		got, err := os.ReadFile(b.R() + "/to")
+		must(t, err)
+		left, err := os.ReadFile(b.R() + "/" + kept)
+		must(t, err)
+		if string(got) != strings.ToUpper(lost) || string(left) != strings.ToUpper(kept) {
+			t.Fatalf("round %d: to holds %q, %s holds %q", round, got, kept, left)
+		}
+		must(t, os.Remove(b.R()+"/to"))
+		must(t, os.Remove(b.R()+"/"+kept))
+	}
+}
+
+// TestRaceParallelReplace: of writers that judged the same state one wins and
+// the others are told.
+func TestRaceParallelReplace(t *testing.T) {
+	b := newBox(t, []string{"f=0"})
+	var done, stale atomic.Int64
+	var wg sync.WaitGroup
+	const writers, rounds = 4, 30
+	for range writers {
+		wg.Go(func() {
+			for range rounds {
+				err := b.follow("f", func(n pathguard.Name) error {
+					tg, err := n.Pin()
+					if err != nil {
+						return err
+					}
+					defer tg.Close()
+					f, err := n.Open()
+					if err != nil {
+						return err
+					}
+					defer f.Close()
+					if f.Fingerprint() != tg.Fingerprint() {
+						return &fault.Error{Code: fault.PreconditionFailed}
+					}
+					buf := make([]byte, 16)
+					k, _ := f.Read(buf)
+					v, err := strconv.Atoi(string(buf[:k]))
+					if err != nil {
+						return err
+					}
+					_, err = tg.Replace(strings.NewReader(strconv.Itoa(v+1)), pathguard.WriteOptions{Sync: pathguard.SyncNone})
+					return err
+				})
+				switch {
+				case err == nil:
+					done.Add(1)
+				case fault.CodeOf(err) == fault.PreconditionFailed:
+					stale.Add(1)
+				case errors.Is(err, pathguard.ErrMayHaveApplied):
+					// Replaced by the next writer before the after-check: it
+					// was applied, and is in the count below.
+					done.Add(1)
+				default:
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	got, err := os.ReadFile(b.R() + "/f")
+	must(t, err)
+	if string(got) != decimal(done.Load()) {
+		t.Errorf("f holds %s after %d writes that were done (%d told)", got, done.Load(), stale.Load())
+	}
+}
+
+// TestRaceReader: a reader beside replaces sees the old or the new content
+// whole.
+func TestRaceReader(t *testing.T) {
+	b := newBox(t, nil)
+	size := 1 << 20
+	must(t, os.WriteFile(b.R()+"/f", []byte(strings.Repeat("a", size)), 0o644))
+	end := time.Now().Add(raceTime(t))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := 0; time.Now().Before(end); i++ {
+			if err := b.write("f", strings.Repeat(string(rune('a'+i%26)), size)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	reads := 0
+	for time.Now().Before(end) {
+		got, err := os.ReadFile(b.R() + "/f")
+		must(t, err)
+		if len(got) != size || strings.Trim(string(got), string(got[:1])) != "" {
+			t.Fatalf("torn: %d bytes", len(got))
+		}
+		reads++
+	}
+	wg.Wait()
+	if reads < 2 {
+		t.Error("too few reads to prove anything")
+	}
+}
+
+// TestRaceSecretMode: no file of the directory ever has content under a wider
+// mode than the 0600 of the secret that is replaced.
+func TestRaceSecretMode(t *testing.T) {
+	b := newBox(t, []string{"s=SECRET", "s@0600"})
+	end := time.Now().Add(raceTime(t))
+	var wg sync.WaitGroup
+	var writes atomic.Int64
+	wg.Go(func() {
+		for time.Now().Before(end) {
+			if err := b.write("s", "SECRET"); err != nil {
+				t.Error(err)
+			}
+			writes.Add(1)
+		}
+	})
+	for time.Now().Before(end) {
+		all, err := os.ReadDir(b.R())
+		must(t, err)
+		for _, e := range all {
+			if i, err := os.Lstat(b.R() + "/" + e.Name()); err == nil && i.Mode().Perm()&0o077 != 0 {
+				t.Fatalf("%s has mode %v", e.Name(), i.Mode())
+			}
+		}
+	}
+	wg.Wait()
+	if writes.Load() == 0 {
+		t.Error("nothing was written")
+	}
+}
