@@ -297,6 +297,7 @@ func (c *crossing) fault(err error) *fault.Error {
 		return nil
 	}
 	f := *fault.As(plain(err))
+	f.ID = c.corr
 	if f.Op == "" {
 		f.Op = c.action.String()
 	}

@@ -25,6 +25,8 @@ type Error struct {
 	Hint string
 	// Retry says that the same call may succeed later without any change.
 	Retry bool
+	// ID is the record's correlation id, "" before anything was recorded.
+	ID string
 	// Err is the cause. Its text never reaches an agent.
 	Err error
 }
