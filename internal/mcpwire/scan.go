@@ -4,6 +4,7 @@ package mcpwire
 
 import (
 	"bytes"
+	"strconv"
 	"unicode/utf8"
 
 	"golang.org/x/text/cases"
@@ -138,8 +139,8 @@ func (s *scanner) object(l level, visit func(key, value []byte)) bool {
 		if escaped {
 			key = unescape(key)
 		}
-		if twin := open.add(s, key); twin != "" {
-			s.note(twin)
+		if !open.add(s, key) {
+			s.note("the key " + strconv.Quote(string(key[:min(len(key), maxShown)])) + " repeats another one of its object")
 		}
 		if s.peek() != ':' {
 			return s.fail("a colon is missing")
@@ -315,13 +316,15 @@ type keySet struct {
 	seen map[string]struct{}
 }
 
-// add returns the flaw, if key equals an earlier one.
-func (k *keySet) add(s *scanner, key []byte) string {
-	const twin = "two keys of one object are equal"
+// maxShown is how many bytes of a key an error shows.
+const maxShown = 64
+
+// add reports whether key equals no earlier one.
+func (k *keySet) add(s *scanner, key []byte) bool {
 	if k.seen == nil {
 		for _, other := range s.keys[k.from:] {
 			if bytes.Equal(key, other) || k.fold && equalFold(key, other) {
-				return twin
+				return false
 			}
 		}
 		s.keys = append(s.keys, key)
@@ -331,14 +334,14 @@ func (k *keySet) add(s *scanner, key []byte) string {
 				k.seen[k.norm(other)] = struct{}{}
 			}
 		}
-		return ""
+		return true
 	}
 	name := k.norm(key)
 	if _, found := k.seen[name]; found {
-		return twin
+		return false
 	}
 	k.seen[name] = struct{}{}
-	return ""
+	return true
 }
 
 func (k *keySet) norm(key []byte) string {

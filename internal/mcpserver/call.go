@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpserver
+
+import (
+	"context"
+	"math"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/mcpwire"
+)
+
+// Call is one tools/call.
+type Call struct {
+	// Tool is the tool that was called.
+	Tool *Tool
+	// Arguments are the client's own bytes, checked by mcpwire.
+	Arguments mcpwire.Object
+	Session   *Session
+
+	id     mcpwire.ID
+	modern bool
+	send   Send
+	token  []byte // progressToken, nil without
+	cancel context.CancelFunc
+
+	silent   atomic.Bool // answered or cancelled: nothing may follow
+	mu       sync.Mutex  // held while progress is sent
+	progress float64
+	sent     time.Time
+}
+
+// ID returns the request's id in its own bytes, for records.
+func (c *Call) ID() string { return string(c.id) }
+
+// Progress reports done of total (0: unknown), if the client asked for it.
+// The value must grow: others, those that come too soon after the last one,
+// and all after the answer are dropped.
+func (c *Call) Progress(done, total float64, message textsafe.Line) {
+	if c.token == nil || !finite(done) || !finite(total) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if c.silent.Load() || done <= c.progress || !c.sent.IsZero() && now.Sub(c.sent) < ProgressInterval {
+		return
+	}
+	c.progress, c.sent = done, now
+	b := append([]byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`), c.token...)
+	b = strconv.AppendFloat(append(b, `,"progress":`...), done, 'g', -1, 64)
+	if total > 0 {
+		b = strconv.AppendFloat(append(b, `,"total":`...), total, 'g', -1, 64)
+	}
+	if text := message.String(); text != "" {
+		b = mcpwire.AppendString(append(b, `,"message":`...), text)
+	}
+	_ = c.send(append(b, '}', '}')) // a transport that fails ends the session itself
+}
+
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+
+// run waits for a place, runs the tool and answers.
+func (s *Server) run(ctx context.Context, c *Call) {
+	defer c.Session.finish(c)
+	defer c.cancel()
+	place := s.loads[c.Tool.Load]
+	select {
+	case place <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	if ctx.Err() != nil { // both were ready
+		<-place
+		return
+	}
+	result, bug := s.invoke(ctx, c)
+	<-place
+	if ctx.Err() != nil {
+		return // cancelled: no answer may follow
+	}
+	buf := s.buffer()
+	defer s.keep(buf)
+	if bug != nil {
+		*buf = appendError(*buf, c.id, bug, 0, "")
+	} else {
+		*buf = s.appendResult(*buf, c.id, c.modern, &result)
+	}
+	c.answer(*buf)
+}
+
+// answer sends the one answer, unless the call was cancelled before. Progress
+// that is on its way goes first.
+func (c *Call) answer(frame []byte) {
+	c.mu.Lock()
+	silent := c.silent.Swap(true)
+	c.mu.Unlock()
+	if !silent {
+		_ = c.send(frame) // a transport that fails ends the session itself
+	}
+}
+
+// invoke runs the tool and turns a panic into a bug.
+func (s *Server) invoke(ctx context.Context, c *Call) (result Result, bug *fault.Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("a tool panicked", "tool", c.Tool.Name, "panic", p, "stack", string(debug.Stack()))
+			bug = &fault.Error{Code: fault.Bug, Op: "tool.call", Resource: c.Tool.Name}
+			if c.Tool.Class != core.ReadOnly {
+				bug.Rule = "a fault in postern itself; what the tool changes may have been changed"
+			}
+		}
+	}()
+	return c.Tool.Call(ctx, c), nil
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpserver
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"sync"
+
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/mcpwire"
+)
+
+// Send writes one frame to the other side. It is safe for concurrent use and
+// keeps nothing of the frame.
+type Send func(frame []byte) error
+
+// Session is one connection. Each direction has its own table of ids: those of
+// the client's requests in inFlight, those of ours in pending.
+type Session struct {
+	id   string
+	ask  Send          // for our own requests; nil where the transport has no way back
+	over chan struct{} // closed by Close
+	work sync.WaitGroup
+
+	mu       sync.Mutex
+	inFlight map[mcpwire.ID]*Call
+	pending  map[mcpwire.ID]chan mcpwire.Message
+	asked    int
+	version  string // negotiated by initialize, "" before
+	client   Client
+	roots    *rootsQuery
+	hasRoots bool
+	closed   bool
+}
+
+// Client is what a client says of itself. It is shown, never matched.
+type Client struct{ Name, Version textsafe.Line }
+
+// NewSession opens a session; ask sends the server's own requests and may be
+// nil.
+func (s *Server) NewSession(ask Send) *Session {
+	var id [8]byte
+	rand.Read(id[:]) // never fails: the program ends instead
+	return &Session{
+		id: hex.EncodeToString(id[:]), ask: ask, over: make(chan struct{}),
+		inFlight: make(map[mcpwire.ID]*Call), pending: make(map[mcpwire.ID]chan mcpwire.Message),
+	}
+}
+
+// ID returns a random name for the session, for records.
+func (n *Session) ID() string { return n.id }
+
+// Version returns the revision that initialize agreed on, "" before that and
+// in the stateless era.
+func (n *Session) Version() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.version
+}
+
+// Client returns what the client said of itself in initialize.
+func (n *Session) Client() Client {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.client
+}
+
+// Close cancels every call of the session and waits for them until ctx is
+// done; it reports whether all have ended. No new call starts after it.
+func (n *Session) Close(ctx context.Context) bool {
+	n.mu.Lock()
+	if !n.closed {
+		n.closed = true
+		close(n.over)
+	}
+	for _, c := range n.inFlight {
+		c.cancel()
+	}
+	n.mu.Unlock()
+	return n.wait(ctx)
+}
+
+// wait waits for the calls in flight.
+func (n *Session) wait(ctx context.Context) bool {
+	idle := make(chan struct{})
+	go func() {
+		n.work.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// register enters a call, unless its id is in use or there are too many.
+func (n *Session) register(c *Call) *fault.Error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch _, used := n.inFlight[c.id]; {
+	case used:
+		return &fault.Error{Code: fault.FrameInvalid, Rule: "the id is that of a request still in progress"}
+	case len(n.inFlight) >= MaxInFlight:
+		return &fault.Error{Code: fault.LimitExceeded, Rule: "too many calls are in progress", Hint: "call again when one has ended", Retry: true}
+	case n.closed:
+		return &fault.Error{Code: fault.Cancelled}
+	}
+	n.inFlight[c.id] = c
+	n.work.Add(1)
+	return nil
+}
+
+// finish takes a call out of the table.
+func (n *Session) finish(c *Call) {
+	n.mu.Lock()
+	delete(n.inFlight, c.id)
+	n.mu.Unlock()
+	n.work.Done()
+}
+
+// abandon cancels the call of that id, if there is one, and sees to it that
+// nothing more is sent for it. It doesn't wait for a message on its way. The
+// id stays in use until the tool has returned, so the bound holds.
+func (n *Session) abandon(id mcpwire.ID) {
+	n.mu.Lock()
+	c := n.inFlight[id]
+	n.mu.Unlock()
+	if c != nil {
+		c.silent.Store(true)
+		c.cancel()
+	}
+}
+
+// deliver hands a response to whoever waits for it; others are dropped.
+func (n *Session) deliver(m mcpwire.Message) {
+	n.mu.Lock()
+	waiting := n.pending[m.ID]
+	delete(n.pending, m.ID)
+	n.mu.Unlock()
+	if waiting != nil {
+		waiting <- m // has room for the one answer
+	}
+}
