@@ -4,7 +4,11 @@
 
 package pathguard
 
-import "golang.org/x/sys/unix"
+import (
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
 
 // Seam makes the system calls of one root fail or misbehave.
 type Seam = seam
@@ -38,3 +42,38 @@ var (
 	CleanRel     = cleanRel
 	MayHaveEqual = mayHaveEqual
 )
+
+// Lexical makes a workspace of roots that are nowhere on the disk.
+type Lexical struct{ Name, Alias, Given, Resolved string }
+
+func NewLexical(roots ...Lexical) (*Workspace, error) {
+	var all []*Root
+	for _, l := range roots {
+		all = append(all, &Root{name: l.Name, given: l.Given, resolved: l.Resolved, opts: Options{Alias: l.Alias}})
+	}
+	return NewWorkspace(all...)
+}
+
+// BeneathWindows says what path is beneath root under the rules of Windows.
+func BeneathWindows(root, path string) (rest, code string) {
+	r, why := native(root, true)
+	if why != "" {
+		return "", "root: " + why
+	}
+	p, why := native(path, true)
+	if why != "" {
+		return "", "path.denied"
+	}
+	top := rootLen(p, true)
+	clean, ok := cleanRel(p[top:])
+	rel, in := beneath(p[:top]+clean, strings.TrimSuffix(r, "/"))
+	if p[:top]+clean == r {
+		rel, in = "", true
+	}
+	if !ok || !in || top == 0 {
+		return "", "path.escape"
+	}
+	return strings.ReplaceAll(rel, "/", `\`), ""
+}
+
+var FileURIFor = fileURI

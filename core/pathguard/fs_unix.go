@@ -42,12 +42,6 @@ type fsTraits struct {
 
 func absolute(dir string) (string, error) { return filepath.Abs(dir) }
 
-func native(spelling string) (string, error) { return spelling, nil }
-
-func isAbs(spelling string) bool { return spelling[0] == '/' }
-
-func rootLen(string) int { return len("/") }
-
 // openRootDir opens a directory by its resolved path.
 func openRootDir(resolved string) (handle, fsTraits, error) {
 	fd, err := retry(func() (int, error) {

@@ -103,6 +103,8 @@ func badEntry(entry string) string {
 		return "dots are not a name"
 	case strings.IndexByte(entry, '/') >= 0:
 		return "a name holds no slash"
+	case onWindows && badWindows(entry) != "":
+		return badWindows(entry)
 	}
 	return badForm(entry)
 }

@@ -3,6 +3,7 @@
 package pathguard
 
 import (
+	pathpkg "path"
 	"slices"
 	"strings"
 
@@ -22,19 +23,28 @@ func (w *Workspace) Parse(spelling string) ([]Name, error) {
 	if why := badForm(spelling); why != "" {
 		return nil, refuse(fault.PathDenied, spelling, why)
 	}
-	spelling, err := native(spelling)
+	scheme, rest, ok := cutScheme(spelling)
+	if ok {
+		return one(w.inScheme(spelling, scheme, rest))
+	}
+	path, why := native(spelling, onWindows)
+	if why == "" && allStrict(w.roots) {
+		why = ruleStrict
+	}
+	if why != "" {
+		return nil, refuse(fault.PathDenied, spelling, why)
+	}
+	if isAbs(path, onWindows) {
+		return one(w.absolute(spelling, path))
+	}
+	return w.relative(spelling, path)
+}
+
+func one(n Name, err error) ([]Name, error) {
 	if err != nil {
 		return nil, err
 	}
-	if scheme, rest, ok := cutScheme(spelling); ok {
-		n, err := w.inScheme(spelling, scheme, rest)
-		return []Name{n}, err
-	}
-	if isAbs(spelling) {
-		n, err := w.absolute(spelling)
-		return []Name{n}, err
-	}
-	return w.relative(spelling)
+	return []Name{n}, nil
 }
 
 func (w *Workspace) inScheme(spelling, scheme, rest string) (Name, error) {
@@ -50,19 +60,21 @@ func (w *Workspace) inScheme(spelling, scheme, rest string) (Name, error) {
 			return Name{}, refuse(fault.PathDenied, spelling, why)
 		}
 	}
-	rel, ok := cleanRel(rest)
+	path, why := native(rest, onWindows)
+	if why != "" || isAbs(path, onWindows) {
+		return Name{}, refuse(fault.PathDenied, spelling, why)
+	}
+	rel, ok := cleanRel(path)
 	if !ok {
 		return Name{}, refuse(fault.PathEscape, spelling, "")
 	}
 	return r.innermost(rel), nil
 }
 
-func (w *Workspace) absolute(spelling string) (Name, error) {
-	rel, ok := cleanRel(spelling[rootLen(spelling):])
-	if !ok {
-		rel = "" // the parent of / is /
-	}
-	p, rel, ok := w.layout.Load().locate(spelling[:rootLen(spelling)] + rel)
+func (w *Workspace) absolute(spelling, path string) (Name, error) {
+	top := path[:rootLen(path, onWindows)]
+	rel := pathpkg.Clean("/" + path[len(top):])[1:] // the parent of / is /
+	p, rel, ok := w.layout.Load().locate(top + rel)
 	if !ok {
 		return Name{}, refuse(fault.PathEscape, spelling, "")
 	}
@@ -72,8 +84,8 @@ func (w *Workspace) absolute(spelling string) (Name, error) {
 	return p.root.innermost(rel), nil
 }
 
-func (w *Workspace) relative(spelling string) ([]Name, error) {
-	rel, ok := cleanRel(spelling)
+func (w *Workspace) relative(spelling, path string) ([]Name, error) {
+	rel, ok := cleanRel(path)
 	if !ok {
 		return nil, refuse(fault.PathEscape, spelling, "")
 	}
@@ -85,9 +97,6 @@ func (w *Workspace) relative(spelling string) ([]Name, error) {
 		if n := r.innermost(rel); !slices.Contains(names, n) {
 			names = append(names, n)
 		}
-	}
-	if len(names) == 0 {
-		return nil, refuse(fault.PathDenied, spelling, ruleStrict)
 	}
 	return names, nil
 }
@@ -114,7 +123,7 @@ func (w *Workspace) Precheck(spelling string) error {
 		return refuse(fault.PathDenied, spelling, badStrict(rest))
 	case !ok && allStrict(w.roots):
 		return refuse(fault.PathDenied, spelling, ruleStrict)
-	case (ok || !isAbs(spelling)) && (rest == ".." || strings.HasPrefix(rest, "../")):
+	case (ok || !isAbs(spelling, onWindows)) && (rest == ".." || strings.HasPrefix(rest, "../")):
 		return refuse(fault.PathEscape, spelling, "")
 	}
 	return nil

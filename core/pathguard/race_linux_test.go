@@ -57,27 +57,31 @@ func attackForever(args []string) {
 	}
 }
 
-// attack starts that process and returns a function that ends it and says how
-// many exchanges there were.
-func attack(t *testing.T, pairs ...string) (stop func() int) {
+type attacker struct {
+	stop  func()
+	count func() int
+}
+
+// attack starts that process and counts its exchanges.
+func attack(t *testing.T, pairs ...string) attacker {
 	t.Helper()
 	counter := filepath.Join(t.TempDir(), "count")
 	cmd := exec.Command("/proc/self/exe", append([]string{counter}, pairs...)...)
 	cmd.Env = append(os.Environ(), childEnv+"=attack")
 	must(t, cmd.Start())
 	var once sync.Once
-	n := 0
-	stop = func() int {
+	stop := func() {
 		once.Do(func() {
 			cmd.Process.Kill()
 			cmd.Wait()
-			b, _ := os.ReadFile(counter)
-			n, _ = strconv.Atoi(strings.TrimSpace(string(b)))
 		})
-		return n
 	}
-	t.Cleanup(func() { stop() })
-	return stop
+	t.Cleanup(stop)
+	return attacker{stop, func() int {
+		b, _ := os.ReadFile(counter)
+		n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+		return n
+	}}
 }
 
 // tally is what came of the calls under attack.
@@ -91,22 +95,24 @@ func (c *tally) add(err error) {
 	}
 }
 
-// storm calls op from two goroutines until the time is over, and checks that
-// the run proves something.
-func storm(t *testing.T, stop func() int, op func(worker int) error) *tally {
+// storm calls op from two goroutines until the time is over and the run proves
+// something; one that proves nothing in 20 s more fails.
+func storm(t *testing.T, a attacker, op func(worker int) error) *tally {
 	t.Helper()
 	var c tally
 	var wg sync.WaitGroup
 	end := time.Now().Add(raceTime(t))
 	for worker := range 2 {
 		wg.Go(func() {
-			for time.Now().Before(end) {
+			for time.Now().Before(end) || time.Now().Before(end.Add(20*time.Second)) &&
+				(c.good.Load() == 0 || c.refused.Load() == 0 || a.count() < 1000) {
 				c.add(op(worker))
 			}
 		})
 	}
 	wg.Wait()
-	exchanges := stop()
+	a.stop()
+	exchanges := a.count()
 	t.Logf("%d done, %d refused, %d exchanges", c.good.Load(), c.refused.Load(), exchanges)
 	if c.good.Load() == 0 || c.refused.Load() == 0 || exchanges < 1000 {
 		t.Errorf("%d done, %d refused, %d exchanges: this run proves nothing", c.good.Load(), c.refused.Load(), exchanges)
@@ -143,8 +149,7 @@ func readChecked(t *testing.T, b *box, spelling, want string) error {
 // control reads by name beside the same attack until the secret shows.
 func control(t *testing.T, path string, pairs ...string) {
 	t.Helper()
-	stop := attack(t, pairs...)
-	defer stop()
+	defer attack(t, pairs...).stop()
 	deadline := time.Now().Add(30 * time.Second)
 	for time.Now().Before(deadline) {
 		if b, _ := os.ReadFile(path); string(b) == "SECRET" {
@@ -192,8 +197,7 @@ func TestRaceJudged(t *testing.T) {
 	root, err := os.OpenRoot(b.R())
 	must(t, err)
 	defer root.Close()
-	stop := attack(t, pairs...)
-	defer stop()
+	defer attack(t, pairs...).stop()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
 		if got, _ := root.ReadFile("d/s"); string(got) == "DENIED" {
 			return
