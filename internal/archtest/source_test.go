@@ -52,6 +52,12 @@ var osActs = []string{
 	"Truncate", "Chmod", "Chown", "Lchown", "Chtimes", "Stat", "Lstat", "DirFS", "CopyFS", "Chdir",
 }
 
+// systemCallers may use golang.org/x/sys.
+var systemCallers = map[string]string{
+	"core/pathguard": "files by handle",
+	"internal/state": "locks and sync of the state directory",
+}
+
 var usage = map[string]uses{
 	"wrap": {
 		path: module + "/core/untrusted", names: []string{"Wrap", "Bare"},
@@ -80,20 +86,48 @@ var usage = map[string]uses{
 		path: "log", names: []string{"Fatal", "Fatalf", "Fatalln", "Panic", "Panicf", "Panicln"},
 		why: "an early exit skips the outcome record, and a hook's exit code is a decision",
 	},
+	"unix": {
+		path: "golang.org/x/sys/unix",
+		by:   systemCallers,
+		why:  "system calls are made in few places, each with its tests",
+	},
+	"windows": {
+		path: "golang.org/x/sys/windows",
+		by:   systemCallers,
+		why:  "system calls are made in few places, each with its tests",
+	},
 	"unsafe": {
 		path: "unsafe",
 		why:  "x/sys has every call that is needed without it",
 	},
 }
 
-// second is the rule that a door has no way to a file but the crossing.
-var second = uses{
-	path: "os", names: osActs,
-	why: "a door acts on files through enforce only; a second path would be neither judged nor recorded",
+// doorWhy is why no door reaches a file by name.
+const doorWhy = "a door acts on files through enforce only; a second path would be neither judged nor recorded"
+
+// second are the ways around the crossing.
+var second = []uses{
+	{path: "os", names: osActs, why: doorWhy},
+	{path: "path/filepath", names: []string{"Walk", "WalkDir", "Glob", "EvalSymlinks"}, why: doorWhy},
+	{path: "io/ioutil", why: doorWhy},
+	{path: "syscall", why: doorWhy},
+	{path: "golang.org/x/sys/unix", why: doorWhy},
+	{path: "golang.org/x/sys/windows", why: doorWhy},
+	{path: "os/exec", why: doorWhy},
+	{path: "net", why: doorWhy},
 }
 
-// doors are the directories in which no file is reached by name.
-var doors = []string{"internal/fsserver", "internal/mcpserver", "internal/mcpwire", "internal/safety"}
+// doors are the directories in which nothing is reached but through the
+// crossing, and the crossing itself.
+var doors = []string{"enforce", "internal/fsserver", "internal/mcpserver", "internal/mcpwire", "internal/safety"}
+
+func secondProblems(files []source) []string {
+	var problems []string
+	for _, rule := range second {
+		problems = append(problems, rule.problems(within(files, doors))...)
+	}
+	return problems
+}
 
 func within(files []source, dirs []string) []source {
 	var out []source
@@ -128,11 +162,10 @@ func TestUsage(t *testing.T) {
 }
 
 func TestNoSecondPathToFiles(t *testing.T) {
-	report(t, second.problems(within(sources(t), doors)))
-	text := "package x\nimport \"os\"\nfunc f() { os.ReadFile(\"a\"); os.Getenv(\"b\"); os.Rename(\"a\", \"b\") }\n"
-	control(t, second.problems(within([]source{
-		made(t, "internal/fsserver/x.go", text), made(t, "internal/config/x.go", text),
-	}, doors)), 2)
+	report(t, secondProblems(sources(t)))
+	text := "package x\nimport (\"os\"; fp \"path/filepath\"; \"golang.org/x/sys/unix\")\n" +
+		"func f() { os.ReadFile(\"a\"); os.Getenv(\"b\"); os.Rename(\"a\", \"b\"); fp.Join(\"a\"); fp.Glob(\"*\"); unix.Unlink(\"a\") }\n"
+	control(t, secondProblems([]source{made(t, "internal/fsserver/x.go", text), made(t, "internal/config/x.go", text)}), 4)
 }
 
 // dotImports would hide a use from the rules above.
