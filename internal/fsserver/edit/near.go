@@ -3,6 +3,7 @@
 package edit
 
 import (
+	"bytes"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -46,11 +47,11 @@ func missing(src []byte, old string) *Refusal {
 		where = fmt.Sprintf("lines %d to %d are the closest", start+1, end)
 	}
 	r.Because += "; " + where
-	if like == 1 {
-		r.Because += " and differ in white space only"
-		if end == start+1 {
-			r.Because = strings.Replace(r.Because, "differ", "differs", 1)
-		}
+	switch {
+	case end == len(file) && !bytes.HasSuffix(src, []byte("\n")) && strings.HasSuffix(old, "\n"):
+		r.Because += ", and the file ends without a line feed"
+	case like == 1:
+		r.Because += ", apart from white space"
 	}
 	r.Near = compare(file[start:end], sought, start)
 	return r
