@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsserver
+
+import (
+	"context"
+	"errors"
+
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/core/untrusted"
+	"github.com/postern-gate/postern/enforce"
+	"github.com/postern-gate/postern/internal/fsserver/edit"
+)
+
+// done is the reply to a mutation: did says what was done, would what a dry
+// run found that it would do. Both hold our words and the caller's own paths.
+func (c *call) done(o enforce.Outcome, err error, did, would string) (reply, error) {
+	r := reply{own: did, outcome: o}
+	if o.DryRun {
+		r.own = would
+	}
+	return r, err
+}
+
+func writeFile(ctx context.Context, c *call) (reply, error) {
+	o, err := c.gate.Write(ctx, c.args.path, []byte(c.args.content), c.enforceCall())
+	name := textsafe.Name(c.args.path)
+	return c.done(o, err, "Successfully wrote to "+name, "Would write to "+name)
+}
+
+func appendFile(ctx context.Context, c *call) (reply, error) {
+	o, err := c.gate.Append(ctx, c.args.path, []byte(c.args.content), c.enforceCall())
+	name := textsafe.Name(c.args.path)
+	return c.done(o, err, "Successfully appended to "+name, "Would append to "+name)
+}
+
+func createDirectory(ctx context.Context, c *call) (reply, error) {
+	o, err := c.gate.MakeDir(ctx, c.args.path, c.enforceCall())
+	name := textsafe.Name(c.args.path)
+	return c.done(o, err, "Successfully created directory "+name, "Would create directory "+name)
+}
+
+func moveFile(ctx context.Context, c *call) (reply, error) {
+	o, err := c.gate.Move(ctx, c.args.source, c.args.destination, c.enforceCall())
+	names := textsafe.Name(c.args.source) + " to " + textsafe.Name(c.args.destination)
+	return c.done(o, err, "Successfully moved "+names, "Would move "+names)
+}
+
+func copyFile(ctx context.Context, c *call) (reply, error) {
+	o, err := c.gate.Copy(ctx, c.args.source, c.args.destination, c.enforceCall())
+	names := textsafe.Name(c.args.source) + " to " + textsafe.Name(c.args.destination)
+	return c.done(o, err, "Successfully copied "+names, "Would copy "+names)
+}
+
+func deleteFile(ctx context.Context, c *call) (reply, error) {
+	o, err := c.gate.Delete(ctx, c.args.path, c.args.recursive, c.enforceCall())
+	name := textsafe.Name(c.args.path)
+	return c.done(o, err, "Successfully deleted "+name, "Would delete "+name)
+}
+
+// editFile answers with the diff, which a dry run shows too. Where an edit is
+// refused, what the file has instead is shown apart from our words.
+func editFile(ctx context.Context, c *call) (reply, error) {
+	var before, after []byte
+	change := func(content []byte) ([]byte, error) {
+		var err error
+		before = content
+		after, err = edit.Apply(content, c.args.edits)
+		var refused *edit.Refusal
+		if errors.As(err, &refused) {
+			c.detail = refused.Near
+			return nil, &fault.Error{Code: refused.Code, Rule: refused.Because, Hint: refused.Next}
+		}
+		return after, err
+	}
+	o, err := c.gate.Edit(ctx, c.args.path, change, c.enforceCall())
+	r := reply{outcome: o, kind: untrusted.File, etag: o.Etag}
+	if err != nil {
+		return r, err
+	}
+	name, source := c.named()
+	diff, complete := edit.Diff(name, before, after)
+	r.source, r.body = source, diff
+	if complete {
+		r.body = edit.Fence(diff)
+	}
+	return r, nil
+}
+
+// named is the caller's path as an absolute and as a canonical spelling,
+// without a look at the file system.
+func (c *call) named() (absolute, canonical string) {
+	names, err := c.o.Gate.Workspace.Parse(c.args.path)
+	if err != nil || len(names) != 1 {
+		return c.args.path, c.args.path
+	}
+	return shown(names[0]), names[0].String()
+}

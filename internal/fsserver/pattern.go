@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsserver
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/postern-gate/postern/core/fault"
+)
+
+// Limits of one pattern. Braces multiply, so what they become is bounded too.
+const (
+	maxPattern  = 4096 // bytes
+	maxExpanded = 1000 // alternatives
+)
+
+// pattern is what search_files and the excludes match against a path relative
+// to where the search began: the language of the reference server's glob
+// library with dot files matched like any other. Its negated groups !(…) are
+// refused, since the matcher is linear and they are not.
+type pattern struct {
+	alternatives [][]segment
+	negated      bool
+}
+
+// segment matches one component of a path, or any number of them.
+type segment struct {
+	any     bool   // **
+	never   bool   // an empty component, which no path has
+	literal string // exactly this, if wild and re are unset
+	wild    bool   // literal holds * and ? as wildcards and no escape
+	re      *regexp.Regexp
+}
+
+// searchPattern is what a search looks for. A plain word names an entry at any
+// depth.
+func searchPattern(s string) (pattern, error) {
+	if !strings.Contains(s, "/") && !magic(s) {
+		return pattern{alternatives: [][]segment{{{any: true}, {literal: s}}}}, nil
+	}
+	return compilePattern(s)
+}
+
+// excludePatterns is one rule for all tools: what has no star excludes at any
+// depth, what has one is anchored where the search began. Beneath an excluded
+// directory nothing is looked at.
+func excludePatterns(list []string) ([]pattern, error) {
+	patterns := make([]pattern, 0, len(list))
+	for _, s := range list {
+		p, err := compilePattern(s)
+		if err != nil {
+			return nil, err
+		}
+		if !strings.Contains(s, "*") && !p.negated {
+			for _, alternative := range slices.Clone(p.alternatives) {
+				p.alternatives = append(p.alternatives, append([]segment{{any: true}}, alternative...))
+			}
+		}
+		patterns = append(patterns, p)
+	}
+	return patterns, nil
+}
+
+func matchesAny(patterns []pattern, path string) bool {
+	return slices.ContainsFunc(patterns, func(p pattern) bool { return p.match(path) })
+}
+
+// magic reports whether s holds anything but the letters of a name.
+func magic(s string) bool {
+	return strings.ContainsAny(s, `*?[{\`) || strings.HasPrefix(s, "!") ||
+		strings.Contains(s, "+(") || strings.Contains(s, "@(") || strings.Contains(s, "!(")
+}
+
+func compilePattern(s string) (pattern, error) {
+	var p pattern
+	if len(s) > maxPattern {
+		return p, badPattern("is longer than 4096 bytes")
+	}
+	for strings.HasPrefix(s, "!") {
+		p.negated, s = !p.negated, s[1:]
+	}
+	expanded, ok := expandBraces(s, maxExpanded)
+	if !ok {
+		return p, badPattern("has braces that stand for more than 1000 patterns")
+	}
+	for _, one := range expanded {
+		segments, err := compileSegments(one)
+		if err != nil {
+			return p, err
+		}
+		p.alternatives = append(p.alternatives, segments)
+	}
+	return p, nil
+}
+
+func badPattern(what string) error {
+	return &fault.Error{Code: fault.RequestInvalid, Rule: "the pattern " + what, Hint: "use *, **, ?, [a-z] and {a,b}"}
+}
+
+func compileSegments(s string) ([]segment, error) {
+	var segments []segment
+	parts := strings.Split(s, "/")
+	for i, part := range parts {
+		if part == "" && i > 0 && i < len(parts)-1 {
+			continue // a//b is a/b
+		}
+		last := len(segments) - 1
+		if part == ".." && last >= 0 && ordinary(segments[last]) {
+			segments = segments[:last]
+			continue
+		}
+		if part == "**" && last >= 0 && segments[last].any {
+			continue
+		}
+		seg, err := compileSegment(part)
+		if err != nil {
+			return nil, err
+		}
+		segments = append(segments, seg)
+	}
+	return segments, nil
+}
+
+// ordinary reports whether a following ".." takes the segment back.
+func ordinary(s segment) bool {
+	return !s.any && !s.never && s.literal != "." && s.literal != ".."
+}
+
+func compileSegment(s string) (segment, error) {
+	switch {
+	case s == "":
+		return segment{never: true}, nil
+	case s == "**":
+		return segment{any: true}, nil
+	case !magic(s):
+		return segment{literal: s}, nil
+	case !strings.ContainsAny(s, `[\(`):
+		return segment{literal: s, wild: true}, nil
+	}
+	t := translator{s: s}
+	t.out.WriteString(`(?s)\A`)
+	t.sequence(false)
+	t.out.WriteString(`\z`)
+	if t.refused {
+		return segment{}, badPattern("holds a negated group !(…), which is not supported")
+	}
+	re, err := regexp.Compile(t.out.String())
+	if err != nil {
+		return segment{}, badPattern("nests its groups too deep")
+	}
+	return segment{re: re}, nil
+}
+
+// match reports whether the pattern names the path, which is relative and
+// clean. Time is linear in the path for each segment of the pattern.
+func (p pattern) match(path string) bool {
+	found := slices.ContainsFunc(p.alternatives, func(segments []segment) bool { return matchSegments(segments, path) })
+	return found != p.negated
+}
+
+// matchSegments goes back to the last ** only: an earlier one could take no
+// more than that one can.
+func matchSegments(segments []segment, path string) bool {
+	back, backPath := -1, ""
+	i := 0
+	for path != "" {
+		part, rest, _ := strings.Cut(path, "/")
+		switch {
+		case i < len(segments) && segments[i].any:
+			if i == len(segments)-1 {
+				return true // a final ** takes one component or more
+			}
+			back, backPath = i, path
+			i++
+		case i < len(segments) && segments[i].match(part):
+			i++
+			path = rest
+		case back >= 0:
+			_, backPath, _ = strings.Cut(backPath, "/")
+			i, path = back+1, backPath
+		default:
+			return false
+		}
+	}
+	return i == len(segments)
+}
+
+func (s *segment) match(part string) bool {
+	switch {
+	case s.never:
+		return false
+	case s.re != nil:
+		return s.re.MatchString(part)
+	case s.wild:
+		return wildcard(s.literal, part)
+	default:
+		return s.literal == part
+	}
+}
+
+// wildcard matches * and ? against one component; a lone star takes at least
+// one character, and no component has none.
+func wildcard(pattern, s string) bool {
+	star, starred := -1, 0
+	i, j := 0, 0
+	for j < len(s) {
+		switch {
+		case i < len(pattern) && pattern[i] == '*':
+			star, starred = i, j
+			i++
+		case i < len(pattern) && pattern[i] == '?':
+			i++
+			j += runeLen(s[j:])
+		case i < len(pattern) && pattern[i] == s[j]:
+			i++
+			j++
+		case star >= 0:
+			starred++
+			i, j = star+1, starred
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[i:], "*") == ""
+}

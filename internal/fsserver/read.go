@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/core/untrusted"
+	"github.com/postern-gate/postern/internal/mcpserver"
+)
+
+// text is what was read of a file.
+type text struct {
+	content string
+	name    pathguard.Name
+	etag    string
+	cut     bool // there is more than max_bytes, or than an answer holds
+	raced   bool // the file changed while it was read
+}
+
+func readTextFile(ctx context.Context, c *call) (reply, error) {
+	t, err := c.readText(ctx, c.args.path)
+	if err != nil {
+		return reply{}, err
+	}
+	r := reply{kind: untrusted.File, source: t.name.String(), etag: t.etag, body: t.content}
+	r.outcome.Partial, r.outcome.RescanPending = t.cut, t.raced
+	return r, nil
+}
+
+// readText reads a text file, whole or in part.
+func (c *call) readText(ctx context.Context, path string) (text, error) {
+	if c.args.head.given && c.args.tail.given {
+		return text{}, invalid("head and tail can't be used together", "send one of them")
+	}
+	f, err := c.gate.Open(ctx, path)
+	if err != nil {
+		return text{}, err
+	}
+	defer f.Close()
+	t := text{name: f.Name(), etag: f.Fingerprint().String()}
+	content, cut, err := c.part(f)
+	if err != nil {
+		return t, err
+	}
+	if bytes.IndexByte(content, 0) >= 0 || !utf8.Valid(content) {
+		return t, binary(f)
+	}
+	now, err := f.Stat()
+	t.content, t.cut, t.raced = string(content), cut, err != nil || now.Fingerprint != f.Fingerprint()
+	return t, nil
+}
+
+// part reads what the arguments ask for, whole code points of it.
+func (c *call) part(f *pathguard.File) (content []byte, cut bool, err error) {
+	limit := c.o.Answer
+	if c.args.maxBytes.given {
+		limit = min(limit, c.args.maxBytes.n)
+	}
+	switch {
+	case c.args.head.given:
+		return head(f, c.args.head.n, limit)
+	case c.args.tail.given:
+		return tail(f, f.Size(), c.args.tail.n, limit)
+	case f.Size() > c.o.WholeRead && !c.args.maxBytes.given:
+		return nil, false, &fault.Error{
+			Code: fault.LimitExceeded, Op: "fs.read", Resource: f.Name().String(),
+			Rule: "the file has " + strconv.FormatInt(f.Size(), 10) + " bytes, and at most " + strconv.FormatInt(c.o.WholeRead, 10) + " are read whole",
+			Hint: "read a part with head, tail or max_bytes",
+		}
+	}
+	content, err = section(f, 0, min(f.Size(), limit))
+	if cut = f.Size() > limit; cut {
+		content = dropPartial(content)
+	}
+	return content, cut, err
+}
+
+func binary(f *pathguard.File) error {
+	return &fault.Error{
+		Code: fault.TextUnsafe, Op: "fs.read", Resource: f.Name().String(),
+		Rule: "it is binary, " + strconv.FormatInt(f.Size(), 10) + " bytes, not UTF-8 text",
+		Hint: "read it with read_media_file",
+	}
+}
+
+// section reads n bytes from an offset, fewer where the file has become
+// shorter.
+func section(r io.ReaderAt, from, n int64) ([]byte, error) {
+	buf := make([]byte, n)
+	got, err := r.ReadAt(buf, from)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return buf[:got], err
+}
+
+// chunk is how much is read at a time where the place of a line is sought.
+const chunk = 64 << 10
+
+// head reads the first lines, without the line feed of the last one, as the
+// reference server does; at most limit bytes.
+func head(r io.ReaderAt, lines, limit int64) (content []byte, cut bool, err error) {
+	for lines > 0 {
+		room := limit - int64(len(content))
+		part, err := section(r, int64(len(content)), min(chunk, room+1))
+		if err != nil {
+			return nil, false, err
+		}
+		for at := 0; ; {
+			i := bytes.IndexByte(part[at:], '\n')
+			if i < 0 {
+				break
+			}
+			at += i + 1
+			if lines--; lines == 0 {
+				part = part[:at-1]
+				break
+			}
+		}
+		if int64(len(part)) > room {
+			return dropPartial(append(content, part[:room]...)), true, nil
+		}
+		content = append(content, part...)
+		if lines > 0 && len(part) == 0 {
+			return bytes.TrimSuffix(content, []byte("\n")), false, nil
+		}
+	}
+	return content, false, nil
+}
+
+// tail reads the last lines of size bytes with their line feeds; a final line
+// feed ends the last line and begins none. Of more than limit bytes it is the
+// end. Memory is bounded by limit.
+func tail(r io.ReaderAt, size, lines, limit int64) (content []byte, cut bool, err error) {
+	if lines == 0 {
+		return nil, false, nil
+	}
+	start, least := size, max(0, size-limit)
+	for start > least && lines > 0 {
+		from := max(least, start-chunk)
+		part, err := section(r, from, start-from)
+		if err != nil {
+			return nil, false, err
+		}
+		end := len(part)
+		if start == size && end > 0 && part[end-1] == '\n' {
+			end--
+		}
+		start = from
+		for lines > 0 {
+			i := bytes.LastIndexByte(part[:end], '\n')
+			if i < 0 {
+				break
+			}
+			if lines--; lines == 0 {
+				start = from + int64(i) + 1
+			}
+			end = i
+		}
+	}
+	content, err = section(r, start, size-start)
+	if cut = lines > 0 && start > 0; cut {
+		for len(content) > 0 && !utf8.RuneStart(content[0]) {
+			content = content[1:]
+		}
+	}
+	return content, cut, err
+}
+
+// dropPartial drops the start of a code point that was cut.
+func dropPartial(b []byte) []byte {
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if c := b[len(b)-n]; utf8.RuneStart(c) {
+			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-n:]) {
+				return b[:len(b)-n]
+			}
+			return b
+		}
+	}
+	return b
+}
+
+// readMultipleFiles reads one after the other until the answer is full. A file
+// that fails says so in its place.
+func readMultipleFiles(ctx context.Context, c *call) (reply, error) {
+	r := reply{kind: untrusted.File}
+	var parts, sources []string
+	total := int64(0)
+	for _, path := range c.args.paths {
+		if err := ctx.Err(); err != nil {
+			return reply{}, &fault.Error{Code: fault.Cancelled, Op: "fs.read", Resource: path, Retry: true, Err: err}
+		}
+		t, err := c.readText(ctx, path)
+		if err == nil && total+int64(len(t.content)) > c.o.Answer {
+			err = &fault.Error{Code: fault.LimitExceeded, Op: "fs.read", Resource: path, Rule: "the answer is full", Hint: "read it alone"}
+		}
+		if err != nil {
+			f := *fault.As(err)
+			f.Resource = path
+			parts = append(parts, textsafe.Name(path)+": Error - "+f.Lines())
+			continue
+		}
+		total += int64(len(t.content))
+		parts = append(parts, textsafe.Name(path)+":\n"+t.content+"\n")
+		sources = append(sources, t.name.String())
+		r.outcome.RescanPending = r.outcome.RescanPending || t.raced
+	}
+	r.body, r.source = strings.Join(parts, "\n---\n"), strings.Join(sources, " ")
+	return r, nil
+}
+
+// mediaTypes are those that clients draw or play; anything else is a blob.
+var mediaTypes = map[string]string{
+	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif",
+	".webp": "image/webp", ".bmp": "image/bmp", ".svg": "image/svg+xml",
+	".mp3": "audio/mpeg", ".wav": "audio/wav", ".ogg": "audio/ogg", ".flac": "audio/flac",
+}
+
+func readMediaFile(ctx context.Context, c *call) (reply, error) {
+	f, err := c.gate.Open(ctx, c.args.path)
+	if err != nil {
+		return reply{}, err
+	}
+	defer f.Close()
+	if f.Size()/3*4 > c.o.Answer {
+		return reply{}, &fault.Error{
+			Code: fault.LimitExceeded, Op: "fs.read", Resource: f.Name().String(),
+			Rule: "the file has " + strconv.FormatInt(f.Size(), 10) + " bytes, more than an answer holds as base64",
+			Hint: "use a program that opens the file itself",
+		}
+	}
+	data, err := section(f, 0, f.Size())
+	if err != nil {
+		return reply{}, err
+	}
+	mime := mediaTypes[extension(f.Name().Base())]
+	var block mcpserver.Content
+	switch kind, _, _ := strings.Cut(mime, "/"); kind {
+	case "image":
+		block = mcpserver.Image(textsafe.Clean(mime), data)
+	case "audio":
+		block = mcpserver.Audio(textsafe.Clean(mime), data)
+	default:
+		block = mcpserver.Blob(textsafe.Clean(c.url(f.Name())), textsafe.Clean("application/octet-stream"), data)
+	}
+	return reply{media: &block, etag: f.Fingerprint().String()}, nil
+}
+
+// extension is the last one of a name in small letters; a name that only
+// begins with a dot has none.
+func extension(base string) string {
+	if i := strings.LastIndexByte(base, '.'); i > 0 {
+		return strings.ToLower(base[i:])
+	}
+	return ""
+}
+
+// url is the file's URL under the name that the caller used, which tells
+// nothing of where a link leads.
+func (c *call) url(canonical pathguard.Name) string {
+	name := canonical
+	if names, err := c.o.Gate.Workspace.Parse(c.args.path); err == nil && len(names) == 1 {
+		name = names[0]
+	}
+	if alias := name.Root().Alias(); alias != "" {
+		return alias + fileURL(name.Rel())[len("file"):]
+	}
+	return fileURL(name.Abs())
+}

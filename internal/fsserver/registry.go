@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsserver
+
+import (
+	"context"
+	"slices"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/internal/fsserver/edit"
+	"github.com/postern-gate/postern/internal/mcpserver"
+)
+
+// tool is one row of the table: everything that is known of a tool.
+type tool struct {
+	name, about string
+	hints       mcpserver.Hints
+	load        mcpserver.Load
+	params      []param
+	run         func(context.Context, *call) (reply, error)
+}
+
+// param is one parameter. Where its value goes says of which type it is.
+type param struct {
+	name, about string
+	required    bool
+	choices     []string
+	// use is what the tool does with the path that the parameter holds; a
+	// parameter that is no path has none.
+	use  core.Action
+	bind func(*arguments) any
+}
+
+// arguments are the values of one call.
+type arguments struct {
+	path, source, destination string
+	paths                     []string
+	content, pattern, sortBy  string
+	exclude                   []string
+	head, tail, maxBytes      count
+	edits                     []edit.Edit
+	recursive                 bool
+	dryRun, confirm           bool
+	ifMatch                   string
+}
+
+// count is a number that may be absent; it is never negative.
+type count struct {
+	n     int64
+	given bool
+}
+
+func pathParam(use core.Action) param {
+	return param{name: "path", required: true, use: use, bind: func(a *arguments) any { return &a.path }}
+}
+
+func sourceParam(use core.Action) param {
+	return param{name: "source", required: true, use: use, bind: func(a *arguments) any { return &a.source }}
+}
+
+func destinationParam(use core.Action) param {
+	return param{name: "destination", required: true, use: use, bind: func(a *arguments) any { return &a.destination }}
+}
+
+var (
+	paramContent = param{name: "content", required: true, bind: func(a *arguments) any { return &a.content }}
+	paramExclude = param{
+		name: "excludePatterns", about: "globs to leave out; a plain name at any depth",
+		bind: func(a *arguments) any { return &a.exclude },
+	}
+	paramsRange = []param{
+		{name: "head", about: "first N lines only", bind: func(a *arguments) any { return &a.head }},
+		{name: "tail", about: "last N lines only", bind: func(a *arguments) any { return &a.tail }},
+		{name: "max_bytes", about: "cut after N bytes; also for files over the limit", bind: func(a *arguments) any { return &a.maxBytes }},
+	}
+	paramIfMatch = param{name: "ifMatch", about: "etag that must still hold", bind: func(a *arguments) any { return &a.ifMatch }}
+	paramDryRun  = param{name: "dry_run", about: "check everything, change nothing", bind: func(a *arguments) any { return &a.dryRun }}
+	paramConfirm = param{name: "confirm", bind: func(a *arguments) any { return &a.confirm }}
+)
+
+// parameters puts those of one tool together.
+func parameters(first []param, more ...param) []param {
+	return append(append([]param(nil), first...), more...)
+}
+
+func changing(own ...param) []param { return parameters(own, paramDryRun, paramConfirm) }
+
+func changingMatch(own ...param) []param {
+	return parameters(own, paramIfMatch, paramDryRun, paramConfirm)
+}
+
+var (
+	reads       = mcpserver.Hints{ReadOnly: true}
+	destructive = mcpserver.Hints{Destructive: true}
+	additive    = mcpserver.Hints{}
+)
+
+// registry is the table, in the order of tools/list: the reference server's
+// fourteen in its order, then ours.
+func registry() []tool {
+	return slices.Concat(readTools(), writeTools(), listTools(), []tool{moveTool()}, findTools(), ownTools())
+}
+
+func readTools() []tool {
+	readText := parameters([]param{pathParam(core.FSRead)}, paramsRange...)
+	return []tool{
+		{name: "read_file", about: "Deprecated: use read_text_file.", hints: reads, params: readText, run: readTextFile},
+		{
+			name: "read_text_file", about: "Read a text file, whole or its first or last lines. Its etag is what ifMatch takes.",
+			hints: reads, params: readText, run: readTextFile,
+		},
+		{
+			name: "read_media_file", about: "Read any file as base64: image, audio or a blob.",
+			hints: reads, params: []param{pathParam(core.FSRead)}, run: readMediaFile,
+		},
+		{
+			name: "read_multiple_files", about: "Read several text files at once; one that fails does not stop the others.", hints: reads,
+			params: []param{{name: "paths", required: true, use: core.FSRead, bind: func(a *arguments) any { return &a.paths }}},
+			run:    readMultipleFiles,
+		},
+	}
+}
+
+func writeTools() []tool {
+	return []tool{
+		{
+			name: "write_file", about: "Create a file, or replace its whole content.",
+			hints:  mcpserver.Hints{Destructive: true, Idempotent: true},
+			params: changingMatch(pathParam(core.FSWrite), paramContent), run: writeFile,
+		},
+		{
+			name: "edit_file", about: "Replace exact pieces of a text file, all of them or none. Each oldText must occur exactly once unless replaceAll. Returns a diff.",
+			hints: destructive, run: editFile,
+			params: changingMatch(
+				pathParam(core.FSWrite),
+				param{name: "edits", required: true, bind: func(a *arguments) any { return &a.edits }},
+				param{name: "dryRun", about: "as dry_run", bind: func(a *arguments) any { return &a.dryRun }},
+			),
+		},
+		{
+			name: "create_directory", about: "Create a directory with missing parents; fine if it exists.",
+			hints: mcpserver.Hints{Idempotent: true}, params: changing(pathParam(core.FSCreate)), run: createDirectory,
+		},
+	}
+}
+
+func listTools() []tool {
+	return []tool{
+		{
+			name: "list_directory", about: "List a directory: [FILE], [DIR], [LINK] and other kinds.",
+			hints: reads, params: []param{pathParam(core.FSList)}, run: listDirectory,
+		},
+		{
+			name: "list_directory_with_sizes", about: "List a directory with sizes and totals.", hints: reads, run: listWithSizes,
+			params: []param{pathParam(core.FSList), {
+				name: "sortBy", choices: []string{"name", "size"}, bind: func(a *arguments) any { return &a.sortBy },
+			}},
+		},
+		{
+			name: "directory_tree", about: "Everything beneath a directory as JSON: name, type, children.",
+			hints: reads, load: mcpserver.Walk, params: []param{pathParam(core.FSList), paramExclude}, run: directoryTree,
+		},
+	}
+}
+
+func moveTool() tool {
+	return tool{
+		name: "move_file", about: "Move or rename a file, directory or link. Fails if the destination exists.",
+		hints: destructive, params: changingMatch(sourceParam(core.FSRename), destinationParam(core.FSRename)), run: moveFile,
+	}
+}
+
+func findTools() []tool {
+	return []tool{
+		{
+			name: "search_files", about: "Find names beneath a directory by a glob on the path relative to it, as **/*.ts; a plain name at any depth. Returns full paths.",
+			hints: reads, load: mcpserver.Walk, run: searchFiles,
+			params: []param{
+				pathParam(core.FSList),
+				{name: "pattern", required: true, bind: func(a *arguments) any { return &a.pattern }},
+				paramExclude,
+			},
+		},
+		{
+			name: "get_file_info", about: "Size, times, permissions, type and etag of a file or directory.",
+			hints: reads, params: []param{pathParam(core.FSList)}, run: getFileInfo,
+		},
+		{
+			name: "list_allowed_directories", about: "The directories that may be accessed, with all beneath them.",
+			hints: reads, run: listAllowedDirectories,
+		},
+	}
+}
+
+// ownTools are those that the reference server has not.
+func ownTools() []tool {
+	return []tool{
+		{
+			name: "append_file", about: "Add to the end of a file, or create it.",
+			hints: additive, params: changingMatch(pathParam(core.FSWrite), paramContent), run: appendFile,
+		},
+		{
+			name: "copy_file", about: "Copy a file or directory. Fails if the destination exists.", hints: additive, load: mcpserver.Walk,
+			params: changing(sourceParam(core.FSRead), destinationParam(core.FSCreate)), run: copyFile,
+		},
+		{
+			name: "delete_file", about: "Delete a file, link or directory. Needs confirm: true where the policy asks for it.", hints: destructive,
+			params: changingMatch(pathParam(core.FSDelete), param{
+				name: "recursive", about: "a directory with all in it", bind: func(a *arguments) any { return &a.recursive },
+			}), run: deleteFile,
+		},
+	}
+}
