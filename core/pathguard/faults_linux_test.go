@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -432,11 +433,15 @@ func TestBigStream(t *testing.T) {
 		readers[i] = bytes.NewReader(chunk)
 	}
 	content := io.MultiReader(readers...)
-	allocated := testing.AllocsPerRun(1, func() {})
-	_ = allocated
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
 	w, err := tg.Replace(content, pathguard.WriteOptions{Sync: pathguard.SyncNone})
 	must(t, err)
+	runtime.ReadMemStats(&after)
 	if w.Info.Size != size || !w.CAS {
 		t.Errorf("%+v", w)
+	}
+	if grew := after.TotalAlloc - before.TotalAlloc; grew > 4<<20 {
+		t.Errorf("%d bytes allocated for %d written", grew, size)
 	}
 }
