@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/glob"
+)
+
+// entry is a named group of a built-in list. Patterns are separated by line
+// ends. Those in home name what lies in a home folder: they hold at the top of
+// each root, which may be a home, and at each home that is known to lie
+// beneath it (Root.Homes), and not in any other folder, where a .profile or
+// .bashrc is a file like any other.
+type entry struct {
+	name   string
+	anyway string
+	home   string
+	except string
+}
+
+const (
+	ownFiles = "postern"       // readable
+	ownState = "postern-state" // not even that
+)
+
+// secrets is the built-in list that is denied for every action.
+func secrets() []entry {
+	return []entry{
+		{name: "dotenv", anyway: "**/.env\n**/.env.*",
+			except: "**/.env.example\n**/.env.sample\n**/.env.template\n**/.env.dist"},
+		{name: "keys", anyway: "**/*.pem\n**/*.key\n**/*.p12\n**/*.pfx\n**/*.jks\n**/*.kdbx\n" +
+			"**/id_rsa*\n**/id_ed25519*\n**/id_ecdsa*\n**/id_dsa*", except: "**/*.pub"},
+		{name: "ssh", anyway: "**/.ssh/**"},
+		{name: "gnupg", anyway: "**/.gnupg/**"},
+		{name: "cloud", anyway: "**/.aws/**\n**/.azure/**\n**/.config/gcloud/**\n**/.kube/**\n" +
+			"**/.docker/config.json\n**/.oci/**"},
+		{name: "logins", anyway: "**/.netrc\n**/_netrc\n**/.git-credentials\n**/.pypirc\n" +
+			"**/.config/gh/hosts.yml\n**/credentials\n**/credentials.json\n**/service-account*.json"},
+		// The one at a root's top is a project's settings as often as a token;
+		// whoever reads it judges that by its content.
+		{name: "npmrc", anyway: "**/.npmrc", except: ".npmrc"},
+		{name: "browsers", anyway: "**/.config/chromium/**\n**/.config/google-chrome*/**\n" +
+			"**/.config/microsoft-edge*/**\n**/.config/BraveSoftware/**\n**/.mozilla/firefox/**\n" +
+			"**/snap/chromium/common/**\n**/.var/app/org.mozilla.firefox/**\n**/.var/app/org.chromium.Chromium/**\n" +
+			"**/.var/app/com.google.Chrome*/**\n**/.var/app/com.microsoft.Edge*/**\n**/.var/app/com.brave.Browser/**\n" +
+			"**/Library/Application Support/Chromium/**\n**/Library/Application Support/Google/Chrome*/**\n" +
+			"**/Library/Application Support/Firefox/**\n**/Library/Application Support/Microsoft Edge*/**\n" +
+			"**/Library/Application Support/BraveSoftware/**\n**/AppData/Local/Chromium/User Data/**\n" +
+			"**/AppData/Local/Google/Chrome*/User Data/**\n**/AppData/Roaming/Mozilla/Firefox/**\n" +
+			"**/AppData/Local/Microsoft/Edge*/User Data/**\n**/AppData/Local/BraveSoftware/**"},
+		{name: ownState, anyway: "**/.local/state/postern/**"},
+	}
+}
+
+// runsByItself is the built-in list that is denied for everything but read,
+// list and watch: a program reads these files without being told to.
+func runsByItself() []entry {
+	return []entry{
+		{name: "git", anyway: "**/.git/hooks/**\n**/.git/config\n**/.git/config.worktree\n" +
+			"**/.git/worktrees/*/config.worktree\n**/.git/info/attributes\n**/.git/modules/**/hooks/**\n" +
+			"**/.git/modules/**/config\n**/.git/modules/**/config.worktree\n**/.git/modules/**/info/attributes",
+			home: ".gitconfig\n.config/git/**"},
+		{name: "shell", home: ".bashrc\n.bash_profile\n.bash_login\n.profile\n.zshrc\n.zshenv\n.zprofile\n" +
+			".zlogin\n.config/fish/**\n.xprofile\n.xsessionrc"},
+		{name: "autostart", anyway: "**/spool/cron/**\n**/etc/crontab\n**/etc/cron.*/**",
+			home: ".config/autostart/**\n.config/systemd/**\nLibrary/LaunchAgents/**"},
+		{name: "agents", anyway: "**/.claude/settings*.json\n**/.claude/hooks/**\n**/.mcp.json\n**/.cursor/mcp.json\n" +
+			"**/.cursor/hooks.json\n**/.codex/**\n**/.gemini/settings.json\n**/.github/hooks/**\n**/.windsurf/**\n" +
+			"**/.kiro/**\n**/.opencode/**"},
+		{name: "editors", anyway: "**/.vscode/tasks.json\n**/.vscode/launch.json\n**/.vscode/settings.json\n" +
+			"**/.vscode/mcp.json\n**/.idea/workspace.xml\n**/.envrc"},
+		{name: ownFiles, anyway: "**/.postern/**\n**/.config/postern/**"},
+	}
+}
+
+// Entries returns the names of the built-in entries that can be lifted.
+func Entries() []string {
+	var names []string
+	for _, e := range slices.Concat(secrets(), runsByItself()) {
+		if e.name != ownFiles && e.name != ownState {
+			names = append(names, e.name)
+		}
+	}
+	return names
+}
+
+func (p *Policy) compileBuiltin(c Config) error {
+	for _, name := range c.Lift {
+		if !slices.Contains(Entries(), name) {
+			return &fault.Error{Code: fault.ConfigInvalid, Op: "allow_sensitive", Resource: name,
+				Rule: "no built-in entry of this name can be lifted: " + strings.Join(Entries(), ", ")}
+		}
+	}
+	var hidden, runs []rule
+	for _, e := range secrets() {
+		hidden = append(hidden, e.rules(c)...)
+	}
+	for _, e := range runsByItself() {
+		runs = append(runs, e.rules(c)...)
+	}
+	p.secrets, p.runs = newRuleset(hidden, true), newRuleset(runs, true)
+	return nil
+}
+
+// rules returns the entry's rules for these roots, none when it is lifted.
+func (e entry) rules(c Config) []rule {
+	if slices.Contains(c.Lift, e.name) {
+		return nil
+	}
+	var out []rule
+	for _, text := range lines(e.anyway) {
+		out = append(out, e.rule("", text, text))
+	}
+	for _, text := range lines(e.home) {
+		out = append(out, e.rule("", text, text))
+		for _, r := range c.Roots {
+			for _, home := range r.Homes {
+				out = append(out, e.rule(r.Name, home+"/"+text, text))
+			}
+		}
+	}
+	for _, place := range c.Protected {
+		if place.Entry == e.name {
+			text := "**"
+			if place.Path != "" {
+				text = literal(place.Path)
+			}
+			out = append(out, e.rule(place.Root, text, text))
+		}
+	}
+	return out
+}
+
+// rule compiles one built-in pattern; shown is how it reads in a reason. A
+// pattern that did not compile would be the zero one and guard nothing, so a
+// test compiles all of them and Homes are patterns that config has checked.
+func (e entry) rule(root, text, shown string) rule {
+	pattern, _ := glob.CompileFolded(text)
+	r := rule{root: root, pattern: pattern, reason: core.Reason{
+		Decision: core.Deny, Step: core.StepDeny, Rule: "deny " + strconv.Quote(shown), Builtin: e.name,
+	}}
+	for _, x := range lines(e.except) {
+		except, _ := glob.Compile(x)
+		r.except = append(r.except, except)
+	}
+	return r
+}
+
+func lines(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, "\n")
+}
+
+// literal escapes a path so that it names only itself.
+func literal(path string) string {
+	var b strings.Builder
+	for i := range len(path) {
+		if strings.IndexByte(`\*?[]{}`, path[i]) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(path[i])
+	}
+	return b.String()
+}

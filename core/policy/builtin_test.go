@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/postern-gate/postern/core"
+)
+
+// TestBuiltinPatternsCompile: a pattern that did not compile would guard nothing.
+func TestBuiltinPatternsCompile(t *testing.T) {
+	for _, e := range slices.Concat(secrets(), runsByItself()) {
+		for _, r := range e.rules(Config{Roots: []Root{{Name: "r", Homes: []string{"home/*"}}}}) {
+			if r.pattern.String() == "" {
+				t.Errorf("%s: %s does not compile", e.name, r.reason.Rule)
+			}
+		}
+		for _, x := range lines(e.except) {
+			if err := Check(core.ActionUnknown, core.Allow, x, nil); err != nil {
+				t.Errorf("%s: except %s: %v", e.name, x, err)
+			}
+		}
+	}
+}
+
+func TestBuiltinLists(t *testing.T) {
+	d := Default()
+	p, err := Compile(Config{Fallback: &d,
+		Roots: []Root{{Name: "project"}, {Name: "all", Homes: []string{"home/*"}}, {Name: "state"}},
+		Protected: []Protected{
+			{Root: "project", Path: "st[a]te", Entry: "postern-state"}, {Root: "project", Path: "bin/postern", Entry: "postern"},
+			{Root: "state", Entry: "postern-state"},
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]string{ // entry, or "" for no entry: names; a leading ! marks those that may be read
+		"dotenv": ".env a/.env .env.local a/b/.ENV .env::$DATA .e\u200bnv .env/x .env.EXAMPLE .env.example/x",
+		"keys":   "a.pem x/b.KEY id_rsa .x/id_ed25519_work id_ecdsa.bak id_dsa a.p12 a.pfx a.jks a.kdbx id_rsa.pub:x:$DATA",
+		"ssh":    ".ssh .ssh/config x/.ssh/known_hosts", "gnupg": ".gnupg/x",
+		"cloud":     ".aws/config .azure/x .config/gcloud/x .kube/config .docker/config.json .oci/config",
+		"logins":    ".netrc _netrc .git-credentials .pypirc .config/gh/hosts.yml a/credentials credentials.json service-account-1.json",
+		"npmrc":     "a/.npmrc a/b/.NPMRC .Npmrc",
+		"browsers":  ".mozilla/firefox/x/logins.json .config/google-chrome/Default .config/google-chrome-beta/x",
+		"git":       "!.git/hooks/pre-commit !.git/hooks !.GIT/Config !a/.git/config !.git/modules/a/b/hooks/x !.git/modules/a/config !.gitconfig !.config/git/ignore !.git/worktrees/w/config.worktree",
+		"shell":     "!.bashrc !.ZSHRC !.config/fish/config.fish !.profile !.xsessionrc",
+		"autostart": "!.config/autostart/x !.config/systemd/user/a !Library/LaunchAgents/x !var/spool/cron/u !etc/crontab !etc/cron.d/x",
+		"agents":    "!.claude/settings.json !.claude/settings.local.json !.claude/hooks/x !.mcp.json !a/.cursor/mcp.json !.cursor/hooks.json !.codex/config.toml !.gemini/settings.json !.github/hooks/x !.windsurf/x !.kiro/x !.opencode/x",
+		"editors":   "!.vscode/tasks.json !a/.vscode/settings.json !.idea/workspace.xml !.envrc",
+		"postern":   "!.postern/policy.yaml !.postern !bin/postern", "postern-state": "st[a]te/keys/log .local/state/postern/x",
+		"": "main.go .env.example a/.env.template x.pub id_rsa.pub .npmrc docker/.bashrc a/.profile .git/HEAD .claude/commands/x .vscode/extensions.json environment .github/workflows/ci.yml stae/x bin/postern2 monkey a.keys",
+	}
+	for entry, names := range tests {
+		for name := range strings.FieldsSeq(names) {
+			name, readable := strings.CutPrefix(name, "!")
+			for _, a := range []core.Action{core.FSRead, core.FSList, core.FSWatch, core.FSWrite, core.FSCreate, core.FSRename, core.FSDelete} {
+				want := entry
+				if readable && looks(a) {
+					want = ""
+				}
+				got := p.Evaluate(core.Request{Action: a, Resource: core.File("project", name)})
+				if got.Reason.Builtin != want || (want != "") != (got.Decision == core.Deny) {
+					t.Errorf("%v %q: %v by %q, want entry %q", a, name, got.Decision, got.Reason.Builtin, want)
+				}
+			}
+		}
+	}
+	for name, entry := range map[string]string{"home/ann/.bashrc": "shell", "home/ann/.config/git/config": "git", "home/.bashrc": "", "x/home/ann/.bashrc": ""} {
+		if got := p.Evaluate(core.Request{Action: core.FSWrite, Resource: core.File("all", name)}); got.Reason.Builtin != entry {
+			t.Errorf("%q: entry %q, want %q", name, got.Reason.Builtin, entry)
+		}
+	}
+	if got := p.Evaluate(core.Request{Action: core.FSRead, Resource: core.File("state", "")}); got.Reason.Builtin != "postern-state" {
+		t.Errorf("a root that is the state directory: %v", got)
+	}
+	r := p.Evaluate(core.Request{Action: core.FSWrite, Resource: core.File("project", ".git/hooks/pre-commit")}).Reason.String()
+	if r != `deny "**/.git/hooks/**" (built-in: git): an explicit deny outranks allow` {
+		t.Errorf("reason %q", r)
+	}
+}
+
+func TestLiftedEntries(t *testing.T) {
+	d := Default()
+	for _, name := range Entries() {
+		p, err := Compile(Config{Roots: []Root{{Name: "project"}}, Fallback: &d, Lift: []string{name}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for path, entry := range map[string]string{".env": "dotenv", ".ssh/x": "ssh", ".bashrc": "shell", ".envrc": "editors"} {
+			got := p.Evaluate(core.Request{Action: core.FSWrite, Resource: core.File("project", path)})
+			if want := core.Deny; (entry == name) == (got.Decision == want) {
+				t.Errorf("%s lifted: %s is %v", name, path, got.Decision)
+			}
+		}
+	}
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+)
+
+// Policy is a compiled policy. A nil or zero Policy denies everything. It is
+// immutable and safe for concurrent use.
+type Policy struct {
+	roots    []Root
+	secrets  ruleset // every action on a file
+	runs     ruleset // every action on a file but read, list, watch
+	layers   []layer
+	fallback *layer
+	ifMatch  actionSet
+	confirm  actionSet
+	version  string
+}
+
+type layer struct {
+	tighten bool
+	root    string
+	deny    ruleset
+	program ruleset // deny, as it reads for programs
+	bounded bool
+	allow   ruleset
+	outside core.Reason // when nothing in allow names it
+	agents  map[string]*tables
+	rules   tables
+	general *rule // the default
+}
+
+type tables map[core.Action]*table
+
+type actionSet uint16
+
+func (s actionSet) has(a core.Action) bool { return s&(1<<a) != 0 }
+
+// Compile returns the policy that c describes. It fails as a whole, with the
+// position of the first error, when a pattern is invalid or names an unknown
+// root or Lift an unknown entry.
+func Compile(c Config) (*Policy, error) {
+	p := &Policy{roots: slices.Clone(c.Roots)}
+	if err := p.compileBuiltin(c); err != nil {
+		return nil, err
+	}
+	for _, in := range c.Layers {
+		l, err := compileLayer(in, c.Roots)
+		if err != nil {
+			return nil, err
+		}
+		p.layers = append(p.layers, *l)
+	}
+	if c.Fallback != nil {
+		l, err := compileLayer(*c.Fallback, c.Roots)
+		if err != nil {
+			return nil, err
+		}
+		p.fallback = l
+	}
+	p.require(c)
+	p.version = version(p, c)
+	return p, nil
+}
+
+func compileLayer(in Layer, roots []Root) (*layer, error) {
+	l := &layer{tighten: in.Tighten, root: in.Root, bounded: in.Allow != nil}
+	l.outside = core.Reason{Decision: core.Deny, Step: core.StepBoundary, Rule: "allow", Pos: in.AllowPos}
+	if err := l.compileLists(in, roots); err != nil {
+		return nil, err
+	}
+	var err error
+	if l.rules, err = compileTables(core.StepRule, "", in.Rules, roots); err != nil {
+		return nil, err
+	}
+	l.agents = make(map[string]*tables, len(in.Agents))
+	for _, name := range slices.Sorted(maps.Keys(in.Agents)) {
+		t, err := compileTables(core.StepAgent, "agents "+name+" ", in.Agents[name], roots)
+		if err != nil {
+			return nil, err
+		}
+		l.agents[name] = &t
+	}
+	if in.Default != nil {
+		l.general = outcomeRule(core.StepDefault, "default", *in.Default)
+	}
+	return l, nil
+}
+
+func (l *layer) compileLists(in Layer, roots []Root) error {
+	deny, err := compileList(kindFile, core.StepDeny, core.Deny, in.Deny, roots)
+	if err != nil {
+		return err
+	}
+	var program []rule // the same, as they read for programs
+	for i, r := range deny {
+		text := in.Deny[i].Text
+		if r.root != "" || strings.Contains(text, "/") && !strings.HasPrefix(text, "**") {
+			continue // anchored at a root, so it names no program
+		}
+		if _, r.pattern, err = compilePattern(kindProgram, core.Deny, text, roots); err != nil {
+			return at(err, in.Deny[i].Pos)
+		}
+		program = append(program, r)
+	}
+	allow, err := compileList(kindFile, core.StepBoundary, core.Allow, in.Allow, roots)
+	if err != nil {
+		return err
+	}
+	l.deny, l.program = newRuleset(deny, true), newRuleset(program, false)
+	l.allow = newRuleset(allow, false)
+	return nil
+}
+
+func compileTables(step core.Step, prefix string, in map[core.Action]Rules, roots []Root) (tables, error) {
+	out := make(tables, len(in))
+	for _, a := range slices.Sorted(maps.Keys(in)) {
+		t, err := compileTable(a, step, prefix+a.String(), in[a], roots)
+		if err != nil {
+			return nil, err
+		}
+		out[a] = t
+	}
+	return out, nil
+}
+
+func compileList(k kind, step core.Step, d core.Decision, in []Pattern, roots []Root) ([]rule, error) {
+	rules := make([]rule, 0, len(in))
+	for _, p := range in {
+		r, err := patternRule(k, step, d, p, roots)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, r)
+	}
+	return rules, nil
+}
+
+// require collects the preconditions: each layer adds, and the default holds
+// unless a layer that may loosen has said otherwise.
+func (p *Policy) require(c Config) {
+	stated := false
+	for _, l := range c.Layers {
+		stated = stated || l.Confirm != nil && !l.Tighten
+		p.add(l)
+	}
+	if c.Fallback == nil {
+		return
+	}
+	fallback := *c.Fallback
+	if stated {
+		fallback.Confirm = nil
+	}
+	p.add(fallback)
+}
+
+func (p *Policy) add(l Layer) {
+	for _, a := range l.IfMatch {
+		p.ifMatch |= 1 << a
+	}
+	for _, a := range l.Confirm {
+		p.confirm |= 1 << a
+	}
+}
+
+// at adds the place of a rule to what is wrong with it.
+func at(err error, pos core.Position) error {
+	e := *fault.As(err)
+	if s := pos.String(); s != "" {
+		e.Rule = s + ": " + e.Rule
+	}
+	return &e
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/glob"
+)
+
+// query is a request made ready for comparison.
+type query struct {
+	action core.Action
+	kind   kind
+	root   string // the file's root, "" for what is not a file
+	name   string
+	path   glob.Path
+	class  core.Class
+	agent  string
+	proven bool
+}
+
+func (p *Policy) query(r core.Request) query {
+	q := query{
+		action: r.Action, kind: kindOf(r.Action), name: r.Resource.Name,
+		class: r.Class, agent: r.Subject.Agent, proven: r.Subject.Proven,
+	}
+	switch q.kind {
+	case kindFile:
+		q.root = r.Resource.Root
+	case kindTool:
+		if p.compares(core.ToolCall) {
+			q.name = r.Resource.Root + "/" + r.Resource.Name
+		}
+	}
+	if q.class > core.Runtime {
+		q.class = core.ClassUnknown
+	}
+	q.path = glob.Prepare(q.name)
+	return q
+}
+
+// compares reports whether any rule looks at the name for this action, which
+// isn't a file's: joining server and tool costs an allocation.
+func (p *Policy) compares(a core.Action) bool {
+	for i := range p.layers {
+		if p.layers[i].compares(a) {
+			return true
+		}
+	}
+	return p.fallback != nil && p.fallback.compares(a)
+}
+
+func (l *layer) compares(a core.Action) bool {
+	if len(l.deny.rules) > 0 || len(l.agents) > 0 {
+		return true
+	}
+	t := l.rules[a]
+	return t != nil && len(t.tight.rules)+len(t.loose.rules) > 0
+}
+
+// Evaluate decides the request and names the rule that decided: of several
+// equally strict ones that of the earliest step.
+func (p *Policy) Evaluate(r core.Request) core.Verdict {
+	if reason, ok := p.contain(r); !ok {
+		return core.Verdict{Decision: core.Deny, Reason: reason}
+	}
+	q := p.query(r)
+	if deny := p.builtin(&q); deny != nil {
+		return verdict(&deny.reason)
+	}
+	base, narrow := undecided(), opinion{}
+	for i := range p.layers {
+		o := p.layers[i].opine(&q)
+		if o.decides {
+			base = base.stricter(o)
+		} else {
+			narrow = narrow.stricter(o)
+		}
+	}
+	if base.reason == nil && p.fallback != nil {
+		base = base.stricter(p.fallback.opine(&q))
+	}
+	if base.reason == nil {
+		return core.Verdict{Decision: core.Deny, Reason: nobody(narrow)}
+	}
+	if narrow.reason != nil && narrow.reason.Decision != core.Allow {
+		base = base.stricter(narrow)
+	}
+	return verdict(base.reason)
+}
+
+func verdict(r *core.Reason) core.Verdict { return core.Verdict{Decision: r.Decision, Reason: *r} }
+
+// nobody is the reason when no layer decided: a deny of a tightening one
+// names itself.
+func nobody(narrow opinion) core.Reason {
+	if narrow.reason != nil && narrow.reason.Decision == core.Deny {
+		return *narrow.reason
+	}
+	return core.Reason{Decision: core.Deny, Step: core.StepDefault, Why: "no rule decides this action, so it is denied"}
+}
+
+// contain is step 1. It returns the reason of a refusal and false, or true.
+func (p *Policy) contain(r core.Request) (core.Reason, bool) {
+	reason := core.Reason{Decision: core.Deny, Step: core.StepContainment}
+	res := r.Resource
+	switch {
+	case p == nil:
+		reason.Why = "there is no policy"
+	case core.ActionUnknown == r.Action || r.Action > core.NetConnect:
+		reason.Why = "the action is unknown"
+	case !res.Resolved:
+	case r.Action.IsFile():
+		return p.containFile(r.Action, res)
+	case r.Action == core.ToolCall && (res.Root == "" || strings.Contains(res.Root, "/")):
+		reason.Why = "the tool's server is not named"
+	case r.Action != core.ToolCall && res.Root != "" || res.Name == "":
+		reason.Why = "it is not a resource of this action"
+	default:
+		return reason, true
+	}
+	return reason, false
+}
+
+func (p *Policy) containFile(a core.Action, res core.Resource) (core.Reason, bool) {
+	reason := core.Reason{Decision: core.Deny, Step: core.StepContainment}
+	if !clean(res.Name) {
+		return reason, false
+	}
+	for i := range p.roots {
+		root := &p.roots[i]
+		if root.Name != res.Root {
+			continue
+		}
+		if root.ReadOnly && a.Mutates() {
+			reason.Rule, reason.Pos = "access: read", root.Pos
+			reason.Why = "the root is for reading only"
+			return reason, false
+		}
+		return reason, true
+	}
+	reason.Why = "no root has this name"
+	return reason, false
+}
+
+func (p *Policy) builtin(q *query) *rule {
+	if q.kind != kindFile {
+		return nil
+	}
+	if r := p.secrets.first(q); r != nil {
+		return r
+	}
+	if looks(q.action) {
+		return nil
+	}
+	return p.runs.first(q)
+}
+
+// looks reports the actions that the list `runs by itself` lets through.
+func looks(a core.Action) bool {
+	return a == core.FSRead || a == core.FSList || a == core.FSWatch
+}
+
+// opinion is what a layer says. One that does not decide can only make the
+// decision of others stricter.
+type opinion struct {
+	reason  *core.Reason
+	decides bool
+}
+
+func undecided() opinion { return opinion{decides: true} }
+
+// stricter returns the stricter of two opinions; of equal ones that of the
+// earlier step, and else the first.
+func (o opinion) stricter(x opinion) opinion {
+	switch {
+	case x.reason == nil:
+		return o
+	case o.reason == nil, x.reason.Decision < o.reason.Decision:
+		return x
+	case x.reason.Decision == o.reason.Decision && x.reason.Step < o.reason.Step:
+		return x
+	}
+	return o
+}
+
+// opine walks steps 2 to 6 of one layer.
+func (l *layer) opine(q *query) opinion {
+	if q.kind == kindFile && l.root != "" && l.root != q.root {
+		return opinion{}
+	}
+	if r := l.denies(q).first(q); r != nil {
+		return opinion{reason: &r.reason, decides: !l.tighten}
+	}
+	if l.bounded && q.kind == kindFile && l.allow.first(q) == nil {
+		return opinion{reason: &l.outside, decides: !l.tighten}
+	}
+	o := l.rule(q)
+	o.decides = o.decides && !l.tighten
+	return o
+}
+
+func (l *layer) denies(q *query) *ruleset {
+	if q.kind == kindProgram {
+		return &l.program
+	}
+	return &l.deny
+}
+
+// rule walks steps 4 to 6. An agent that is not proven may claim any name, so
+// its rules can then only tighten what the general ones say.
+func (l *layer) rule(q *query) opinion {
+	general := l.general
+	if t := l.rules[q.action]; t != nil {
+		if r := t.decide(q); r != nil {
+			general = r
+		}
+	}
+	agent := l.agent(q)
+	switch {
+	case agent == nil && general == nil:
+		return opinion{}
+	case agent == nil:
+		return opinion{reason: &general.reason, decides: true}
+	case q.proven:
+		return opinion{reason: &agent.reason, decides: true}
+	case general == nil:
+		return opinion{reason: &agent.reason}
+	case agent.reason.Decision < general.reason.Decision:
+		return opinion{reason: &agent.reason, decides: true}
+	}
+	return opinion{reason: &general.reason, decides: true}
+}
+
+func (l *layer) agent(q *query) *rule {
+	if t := l.agentTable(q); t != nil {
+		return t.decide(q)
+	}
+	return nil
+}
+
+func (l *layer) agentTable(q *query) *table {
+	t := l.agents[q.agent]
+	if t == nil || q.agent == "" {
+		return nil
+	}
+	return (*t)[q.action]
+}
+
+// ConfirmRequired reports whether a call with this action needs confirm: true.
+// A nil policy requires it always.
+func (p *Policy) ConfirmRequired(a core.Action) bool { return p == nil || p.confirm.has(a) }
+
+// IfMatchRequired reports whether a call with this action needs the etag that
+// was read. A nil policy requires it always.
+func (p *Policy) IfMatchRequired(a core.Action) bool { return p == nil || p.ifMatch.has(a) }

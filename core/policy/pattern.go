@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/glob"
+)
+
+// kind is what the name of a resource is.
+type kind uint8
+
+const (
+	kindFile kind = iota
+	kindTool
+	kindProgram
+	kindHost
+)
+
+func kindOf(a core.Action) kind {
+	switch a {
+	case core.ToolCall:
+		return kindTool
+	case core.ProcExec:
+		return kindProgram
+	case core.NetFetch, core.NetConnect:
+		return kindHost
+	default: // a list of patterns (no action) has the syntax of files
+		return kindFile
+	}
+}
+
+// Check reports what is wrong with a pattern that decides d about action, or
+// that stands in a deny or allow list (ActionUnknown), for the given roots.
+// The error is a fault.ConfigInvalid whose Rule says it.
+func Check(action core.Action, d core.Decision, text string, roots []Root) error {
+	_, _, err := compilePattern(kindOf(action), d, text, roots)
+	return err
+}
+
+// compilePattern returns the pattern and the root that its scheme names.
+func compilePattern(k kind, d core.Decision, text string, roots []Root) (string, glob.Pattern, error) {
+	root, path, msg := splitScheme(k, text, roots)
+	if msg == "" {
+		path, msg = shape(k, d, path)
+	}
+	if msg != "" {
+		return "", glob.Pattern{}, &fault.Error{Code: fault.ConfigInvalid, Op: "pattern", Resource: text, Rule: msg}
+	}
+	compile := glob.CompileFolded
+	if d == core.Allow {
+		compile = glob.Compile
+	}
+	p, err := compile(path)
+	return root, p, err
+}
+
+func splitScheme(k kind, text string, roots []Root) (root, path, msg string) {
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok {
+		return "", text, ""
+	}
+	if k != kindFile {
+		return "", "", "only a pattern for files has a scheme"
+	}
+	for _, r := range roots {
+		if scheme == r.Name || scheme == r.Alias && scheme != "" {
+			if rest == "" {
+				return "", "", "the pattern is empty: write " + scheme + "://** for the whole root"
+			}
+			return r.Name, rest, ""
+		}
+	}
+	return "", "", "no root is called " + scheme
+}
+
+// shape refuses patterns that can't match any name of their kind, since a
+// deny that never matches is a hole, and spells out the short forms.
+func shape(k kind, d core.Decision, path string) (string, string) {
+	slash := strings.Contains(path, "/")
+	switch {
+	case k == kindFile && strings.HasPrefix(path, "/"):
+		return "", "patterns are anchored at the root: write it without the leading slash"
+	case k == kindHost && slash:
+		return "", "a host has no slash: write the host alone, as *.example.org"
+	case k == kindTool && d == core.Allow && !slash && path != "**":
+		return "", "a tool is named server/tool: write server/* for all of its tools"
+	case k != kindProgram:
+		return path, ""
+	case !slash && path != "**":
+		return "**/" + path, ""
+	case slash && path[0] != '/' && !strings.HasPrefix(path, "**/") && !strings.HasPrefix(path[1:], ":/"):
+		return "", "a program is named by its base name or its absolute path"
+	case d != core.Allow && !strings.HasSuffix(path, "**"):
+		return path + "/**", ""
+	}
+	return path, ""
+}
+
+// clean reports whether name is canonical: no empty, "." or ".." segment, no
+// NUL, no slash at either end. "" is the root itself.
+func clean(name string) bool {
+	if name == "" {
+		return true
+	}
+	start := 0
+	for i := 0; i <= len(name); i++ {
+		if i < len(name) && name[i] != '/' {
+			if name[i] == 0 {
+				return false
+			}
+			continue
+		}
+		switch name[start:i] {
+		case "", ".", "..":
+			return false
+		}
+		start = i + 1
+	}
+	return true
+}
