@@ -47,7 +47,7 @@ func each(b *testing.B, files int, run func(b *testing.B, root string, launch fu
 
 // perCall reports the server's processor time, beside the client's clock.
 func perCall(b *testing.B, c *client, before time.Duration) {
-	b.ReportMetric(float64((c.cpu() - before).Microseconds())/float64(b.N), "cpu-µs/call")
+	b.ReportMetric(float64((c.cpu()-before).Microseconds())/float64(b.N), "cpu-µs/call")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 }
 

@@ -289,7 +289,9 @@ func (c *crossing) finish(err error) (Outcome, error) {
 
 // options are how pathguard writes for this crossing: durably, and showing
 // what it displaces to the keeper.
-func (c *crossing) options() pathguard.WriteOptions { return pathguard.WriteOptions{Sync: pathguard.SyncData, Keep: c.take} }
+func (c *crossing) options() pathguard.WriteOptions {
+	return pathguard.WriteOptions{Sync: pathguard.SyncData, Keep: c.take}
+}
 
 // fault completes an error with the operation and the caller's own spelling.
 func (c *crossing) fault(err error) *fault.Error {
