@@ -20,6 +20,7 @@ type Pattern struct {
 	// negated: it has a class that may hold a capital and not its small
 	// letter, so that a match by key does not follow from one by bytes.
 	negated bool
+	need    letters // those that a matching plain name has
 }
 
 // String returns the pattern as it was written.
@@ -54,7 +55,7 @@ func Compile(pattern string) (Pattern, error) {
 	if err != nil {
 		return Pattern{}, err
 	}
-	return Pattern{text: pattern, exact: exact}, nil
+	return Pattern{text: pattern, exact: exact, need: needs(exact)}, nil
 }
 
 // CompileFolded returns the pattern for rules that tighten: it matches a name
@@ -71,6 +72,7 @@ func CompileFolded(pattern string) (Pattern, error) {
 			p.negated = p.negated || t.class.negated
 		}
 	}
+	p.need = needs(p.folded)
 	return p, nil
 }
 
@@ -195,4 +197,16 @@ func tokenize(part string) ([]token, string) {
 
 func invalid(pattern, msg string) error {
 	return &fault.Error{Code: fault.ConfigInvalid, Op: "pattern", Resource: pattern, Rule: msg}
+}
+
+// Literal returns the pattern that names path and nothing else.
+func Literal(path string) string {
+	var b strings.Builder
+	for i := range len(path) {
+		if strings.IndexByte(`\*?[]{}`, path[i]) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(path[i])
+	}
+	return b.String()
 }

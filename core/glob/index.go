@@ -116,7 +116,10 @@ func (s *search) found() int {
 }
 
 func (s *search) try(i int) {
-	if i < s.best && s.keep(i) && s.index.patterns[i].match(&s.path, s.index.beneath) {
+	if i >= s.best || s.index.patterns[i].need&^s.path.has != 0 {
+		return
+	}
+	if s.keep(i) && s.index.patterns[i].match(&s.path, s.index.beneath) {
 		s.best = i
 	}
 }

@@ -18,6 +18,33 @@ type Path struct {
 	// plain: a pattern that matches the name byte for byte also matches the
 	// key, so that one comparison is enough.
 	plain bool
+	has   letters
+}
+
+// letters is which bytes a text has, capitals as small letters: a pattern
+// whose literals have another one can't match, which spares most comparisons.
+type letters uint64
+
+func letter(c byte) letters { return 1 << (asciiLower(c, true) & 63) }
+
+func lettersOf(s string) letters {
+	var l letters
+	for i := range len(s) {
+		l |= letter(s[i])
+	}
+	return l
+}
+
+// needs returns the letters of all literals.
+func needs(segs []segment) letters {
+	var l letters
+	for _, s := range segs {
+		l |= lettersOf(s.lit)
+		for _, t := range s.tokens {
+			l |= lettersOf(t.lit)
+		}
+	}
+	return l
 }
 
 // Prepare returns name ready for comparison. It allocates only for names
@@ -25,11 +52,11 @@ type Path struct {
 func Prepare(name string) Path {
 	switch scan(name) {
 	case keyed:
-		return Path{name: name, key: name, plain: true}
+		return Path{name: name, key: name, plain: true, has: lettersOf(name)}
 	case capital:
-		return Path{name: name, key: name, lower: true, plain: true}
-	default:
-		return Path{name: name, key: Key(name)}
+		return Path{name: name, key: name, lower: true, plain: true, has: lettersOf(name)}
+	default: // a match by bytes and one by key may need different letters
+		return Path{name: name, key: Key(name), has: ^letters(0)}
 	}
 }
 
@@ -48,7 +75,7 @@ func (p Pattern) Covers(path Path) bool { return p.match(&path, true) }
 
 func (p *Pattern) match(path *Path, beneath bool) bool {
 	switch {
-	case p.exact == nil:
+	case p.exact == nil || p.need&^path.has != 0:
 		return false
 	case p.folded == nil:
 		return matchPath(p.exact, path.name, false, beneath)

@@ -72,7 +72,7 @@ func FuzzKey(f *testing.F) {
 		if a, b := strings.Count(name, "/"), strings.Count(key, "/"); a != b {
 			t.Fatalf("Key(%q) = %q has %d slashes, want %d", name, key, b, a)
 		}
-		literal := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`, "}", `\}`).Replace(name)
+		literal := glob.Literal(name)
 		p, err := glob.CompileFolded(literal)
 		if err != nil {
 			return

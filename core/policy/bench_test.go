@@ -13,7 +13,7 @@ import (
 
 func requests() map[string]core.Request {
 	return map[string]core.Request{
-		"read":   file(core.FSRead, "internal/server/handler/main.go"),
+		"read":   file(core.FSRead, "internal/server2/handler/main_v31.go"),
 		"write":  file(core.FSWrite, "internal/Server/README.md"),
 		"denied": file(core.FSWrite, "vendor/x/.git/hooks/pre-commit"),
 		"long":   file(core.FSWrite, strings.Repeat("Folder/", 36)+"File"),

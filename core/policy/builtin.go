@@ -129,7 +129,7 @@ func (e entry) rules(c Config) []rule {
 		if place.Entry == e.name {
 			text := "**"
 			if place.Path != "" {
-				text = literal(place.Path)
+				text = glob.Literal(place.Path)
 			}
 			out = append(out, e.rule(place.Root, text, text))
 		}
@@ -157,16 +157,4 @@ func lines(s string) []string {
 		return nil
 	}
 	return strings.Split(s, "\n")
-}
-
-// literal escapes a path so that it names only itself.
-func literal(path string) string {
-	var b strings.Builder
-	for i := range len(path) {
-		if strings.IndexByte(`\*?[]{}`, path[i]) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(path[i])
-	}
-	return b.String()
 }

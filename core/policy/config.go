@@ -24,7 +24,7 @@ type Root struct {
 	Alias string // a second scheme for patterns, "" for none
 	// ReadOnly refuses every change at step 1.
 	ReadOnly bool
-	// Homes are patterns of the home folders beneath the root, whose start-up
+	// Homes are patterns, as glob takes them, of the home folders beneath the root, whose start-up
 	// files run by themselves. The root's own top always counts as one.
 	Homes []string
 	Pos   core.Position

@@ -422,6 +422,7 @@ func TestCompileRefuses(t *testing.T) {
 		"a tool is named server/tool":               m(core.ToolCall, core.Allow, "github"),
 		"named by its base name or its absolute":    m(core.ProcExec, core.Ask, "bin/x"),
 		"p:4:2: an empty class":                     m(core.ProcExec, core.Ask, "[]"),
+		"longer than 4096":                          {Deny: one("**/" + strings.Repeat("a", 4092))},
 		"** must be a whole segment":                {Deny: one("**x")},
 		"a range that runs backwards holds nothing": {Allow: one("[b-a]")},
 	} {
