@@ -93,6 +93,7 @@ func (s *Server) run(ctx context.Context, c *Call) {
 	} else {
 		*buf = s.appendResult(*buf, c.id, c.modern, &result)
 	}
+	c.Session.release(c)
 	c.answer(*buf)
 }
 

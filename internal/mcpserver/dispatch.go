@@ -255,8 +255,8 @@ func (s *Server) call(ctx context.Context, r request) func() {
 		return nil
 	}
 	if arguments, present := r.params.Get("arguments"); present {
-		if c.Arguments, err = arguments.Object(); err != nil {
-			s.invalid(r, fault.As(err).Rule)
+		if c.Arguments, err = mcpwire.NewObject(arguments.Raw()); err != nil {
+			s.invalid(r, "arguments: "+fault.As(err).Rule)
 			return nil
 		}
 	}

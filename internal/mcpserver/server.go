@@ -89,12 +89,15 @@ type Server struct {
 	refused func(*Session, *fault.Error)
 	loads   [2]chan struct{}
 	buffers sync.Pool
+	limit   int // of one line, in bytes
 }
 
 // New makes a server. It fails on a tool without a name, handler or class, on
 // two of one name, and on a schema that is not a JSON object.
 func New(c Config) (*Server, error) {
-	s := &Server{tools: make(map[string]*Tool, len(c.Tools)), log: c.Log, refused: c.Refused}
+	s := &Server{
+		tools: make(map[string]*Tool, len(c.Tools)), log: c.Log, refused: c.Refused, limit: mcpwire.MaxFrame,
+	}
 	s.loads = [2]chan struct{}{Small: make(chan struct{}, MaxSmall), Walk: make(chan struct{}, MaxWalk)}
 	s.buffers.New = func() any { return new([]byte) }
 	if s.log == nil {

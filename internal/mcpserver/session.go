@@ -26,7 +26,8 @@ type Session struct {
 	work sync.WaitGroup
 
 	mu       sync.Mutex
-	inFlight map[mcpwire.ID]*Call
+	inFlight map[mcpwire.ID]*Call // not yet answered
+	running  int                  // with those whose answer is being sent
 	pending  map[mcpwire.ID]chan mcpwire.Message
 	asked    int
 	version  string // negotiated by initialize, "" before
@@ -105,20 +106,32 @@ func (n *Session) register(c *Call) *fault.Error {
 	switch _, used := n.inFlight[c.id]; {
 	case used:
 		return &fault.Error{Code: fault.FrameInvalid, Rule: "the id is that of a request still in progress"}
-	case len(n.inFlight) >= MaxInFlight:
+	case n.running >= MaxInFlight:
 		return &fault.Error{Code: fault.LimitExceeded, Rule: "too many calls are in progress", Hint: "call again when one has ended", Retry: true}
 	case n.closed:
 		return &fault.Error{Code: fault.Cancelled}
 	}
 	n.inFlight[c.id] = c
+	n.running++
 	n.work.Add(1)
 	return nil
 }
 
-// finish takes a call out of the table.
-func (n *Session) finish(c *Call) {
+// release frees the id of a call, before its answer is sent: some clients use
+// one id for every request.
+func (n *Session) release(c *Call) {
 	n.mu.Lock()
-	delete(n.inFlight, c.id)
+	defer n.mu.Unlock()
+	if n.inFlight[c.id] == c {
+		delete(n.inFlight, c.id)
+	}
+}
+
+// finish ends a call that is answered or never will be.
+func (n *Session) finish(c *Call) {
+	n.release(c)
+	n.mu.Lock()
+	n.running--
 	n.mu.Unlock()
 	n.work.Done()
 }

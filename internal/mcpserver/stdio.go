@@ -65,7 +65,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 
 // read hands each line to Dispatch until the input ends.
 func (s *Server) read(ctx context.Context, n *Session, in io.Reader, send Send) error {
-	reader := mcpwire.NewReader(in, mcpwire.MaxFrame)
+	reader := mcpwire.NewReader(in, s.limit)
 	for ctx.Err() == nil {
 		frame, err := reader.Next()
 		var long *mcpwire.TooLong

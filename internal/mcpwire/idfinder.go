@@ -62,7 +62,7 @@ func (f *idFinder) plain(c byte) {
 		f.depth--
 	case ':':
 		if f.depth == 1 && !f.inValue {
-			f.isID, f.inValue = equalFold(f.token, []byte(`"id"`)), true
+			f.isID, f.inValue = len(f.token) == 4 && isID(f.token[1:3]), true
 			f.token = f.token[:0]
 		}
 	case ',':

@@ -63,7 +63,7 @@ type frame struct {
 }
 
 func (f *frame) visit(key, value []byte) {
-	if equalFold(key, []byte("id")) {
+	if isID(key) {
 		f.ids++
 	}
 	switch string(key) {
@@ -80,6 +80,12 @@ func (f *frame) visit(key, value []byte) {
 	case "error":
 		f.err = value
 	}
+}
+
+// isID reports whether some decoder takes key for id; no letter beyond ASCII
+// folds to either of the two.
+func isID(key []byte) bool {
+	return len(key) == 2 && key[0]|0x20 == 'i' && key[1]|0x20 == 'd'
 }
 
 // answerID is the id that an answer to the frame carries: the only one, and
@@ -101,7 +107,7 @@ func Parse(b []byte) (Message, *Error) {
 	if !utf8.Valid(b) {
 		return Message{}, &Error{Number: ParseError, Reason: "it is not UTF-8"}
 	}
-	var stack [32][]byte
+	var stack [16][]byte
 	s := scanner{b: b, keys: stack[:0]}
 	switch s.peek() {
 	case '{':

@@ -30,8 +30,16 @@ type Member struct {
 // A decoder takes exactly one type and converts nothing. Its errors are
 // *fault.Error with the code request.invalid and say where the value stands.
 type Value struct {
-	raw []byte
-	at  string
+	raw         []byte
+	within, key string // where it stands, joined only for an error
+}
+
+// path is where the value stands, as edits[0].oldText.
+func (v Value) path() string {
+	if v.within == "" {
+		return v.key
+	}
+	return v.within + "." + v.key
 }
 
 // NewObject takes apart one JSON object. It refuses what Parse refuses, and
@@ -46,24 +54,18 @@ func newObject(raw []byte, at string) (Object, error) {
 	}
 	var stack [16][]byte
 	s := scanner{b: raw, keys: stack[:0]}
+	o.members = make([]Member, 0, 4)
 	if s.peek() != '{' {
 		return Object{}, invalid(at, "must be an object")
 	}
 	ok := s.object(guarded, func(key, value []byte) {
 		k := string(key)
-		o.members = append(o.members, Member{k, Value{value, join(at, k)}})
+		o.members = append(o.members, Member{k, Value{value, at, k}})
 	})
 	if s.space(); !ok || s.flaw != "" || s.i < len(raw) {
 		return Object{}, invalid(at, "is not one well-formed object: "+s.flaw+s.bad)
 	}
 	return o, nil
-}
-
-func join(at, key string) string {
-	if at == "" {
-		return key
-	}
-	return at + "." + key
 }
 
 func invalid(at, what string) error {
@@ -87,7 +89,7 @@ func (o Object) Get(key string) (Value, bool) {
 			return m.Value, true
 		}
 	}
-	return Value{at: join(o.at, key)}, false
+	return Value{within: o.at, key: key}, false
 }
 
 // Only returns an error that names the first member whose key isn't in keys.
@@ -99,7 +101,7 @@ next:
 				continue next
 			}
 		}
-		return invalid(m.Value.at, "is not a parameter of this tool")
+		return invalid(m.Value.path(), "is not a parameter of this tool")
 	}
 	return nil
 }
@@ -120,9 +122,9 @@ func (v Value) first() byte {
 // wrong is the error of a decoder for the type that was wanted.
 func (v Value) wrong(want string) error {
 	if v.raw == nil {
-		return invalid(v.at, "is missing; it must be "+want)
+		return invalid(v.path(), "is missing; it must be "+want)
 	}
-	return invalid(v.at, "must be "+want)
+	return invalid(v.path(), "must be "+want)
 }
 
 // String decodes a string.
@@ -161,7 +163,7 @@ func (v Value) Object() (Object, error) {
 	if v.first() != '{' {
 		return Object{}, v.wrong("an object")
 	}
-	return newObject(v.raw, v.at)
+	return newObject(v.raw, v.path())
 }
 
 // Array returns the elements of an array in their order.
@@ -172,8 +174,9 @@ func (v Value) Array() ([]Value, error) {
 	var stack [16][]byte
 	s := scanner{b: v.raw, keys: stack[:0]}
 	values := []Value{}
+	at := v.path()
 	s.array(func(value []byte) {
-		values = append(values, Value{value, v.at + "[" + strconv.Itoa(len(values)) + "]"})
+		values = append(values, Value{raw: value, key: at + "[" + strconv.Itoa(len(values)) + "]"})
 	})
 	return values, nil
 }

@@ -5,6 +5,7 @@ package mcpwire
 import (
 	"bytes"
 	"strconv"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/cases"
@@ -360,11 +361,20 @@ func equalFold(a, b []byte) bool {
 	return foldKey(a) == foldKey(b)
 }
 
+// foldKey folds fully (a sharp s is ss), then maps each character to the least
+// of those it is simply equal to: the tables of full folding leave out pairs,
+// such as those of Cherokee, that other decoders take for equal.
 func foldKey(key []byte) string {
 	if isASCII(key) {
-		return string(bytes.ToLower(key))
+		return string(bytes.ToUpper(key))
 	}
-	return string(cases.Fold().Bytes(key))
+	return string(bytes.Map(func(r rune) rune {
+		least := r
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			least = min(least, f)
+		}
+		return least
+	}, cases.Fold().Bytes(key)))
 }
 
 func isASCII(b []byte) bool {
