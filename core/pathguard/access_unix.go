@@ -139,6 +139,9 @@ func (n Name) unreached(err error, entry, reading bool) error {
 
 // failure turns an errno into a fault. It never says more than the code does.
 func (n Name) failure(err error) error {
+	if link := (*LinkError)(nil); errors.As(err, &link) {
+		return link
+	}
 	var f *fault.Error
 	if errors.As(err, &f) {
 		return f

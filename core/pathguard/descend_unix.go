@@ -100,21 +100,12 @@ func eachEntryOf(ctx context.Context, fd int, dir *found, visit func(found) erro
 	return nil
 }
 
-// openFound opens a directory beneath the target again, component by component
-// from the pinned one, and only if it is the one that was seen.
+// openFound opens a directory beneath the target again, and only if it is the
+// one that was seen.
 func (t *Target) openFound(f *found) (int, error) {
-	dir := t.dir
-	for part := range strings.SplitSeq(path.Join(t.base, f.rel), "/") {
-		next, err := retry(func() (int, error) {
-			return unix.Openat(dir, part, oPath|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		})
-		if dir != t.dir {
-			unix.Close(dir)
-		}
-		if err != nil {
-			return -1, err
-		}
-		dir = next
+	dir, err := t.openBelow(f.rel)
+	if err != nil {
+		return -1, err
 	}
 	st, err := statFD(dir)
 	if err == nil && st.ident != f.st.ident {
@@ -127,9 +118,28 @@ func (t *Target) openFound(f *found) (int, error) {
 	return dir, nil
 }
 
+// openBelow opens a directory beneath the target, component by component from
+// the pinned one, through no link.
+func (t *Target) openBelow(rel string) (int, error) {
+	dir := t.dir
+	for part := range strings.SplitSeq(path.Join(t.base, rel), "/") {
+		next, err := retry(func() (int, error) {
+			return unix.Openat(dir, part, oPath|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		})
+		if dir != t.dir {
+			unix.Close(dir)
+		}
+		if err != nil {
+			return -1, err
+		}
+		dir = next
+	}
+	return dir, nil
+}
+
 // removeJudged removes one descendant if it is still the one that was judged.
 func (t *Target) removeJudged(f *found) error {
-	parent, err := t.openUp(f)
+	parent, err := t.openBelow(path.Dir(f.rel))
 	if err != nil {
 		return err
 	}
@@ -148,26 +158,4 @@ func (t *Target) removeJudged(f *found) error {
 		return f.name.stale(ruleGone)
 	}
 	return again(func() error { return unix.Unlinkat(parent, base, flags) })
-}
-
-// openUp opens the directory that holds a descendant.
-func (t *Target) openUp(f *found) (int, error) {
-	up := path.Dir(f.rel)
-	if up == "." {
-		up = ""
-	}
-	dir := t.dir
-	for part := range strings.SplitSeq(path.Join(t.base, up), "/") {
-		next, err := retry(func() (int, error) {
-			return unix.Openat(dir, part, oPath|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		})
-		if dir != t.dir {
-			unix.Close(dir)
-		}
-		if err != nil {
-			return -1, err
-		}
-		dir = next
-	}
-	return dir, nil
 }

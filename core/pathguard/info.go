@@ -156,7 +156,7 @@ func (s *stat) fingerprint() Fingerprint {
 	}
 }
 
-// moved reports whether now is still what was judged, after a rename of ours:
+// sameBut reports whether now is still what was judged, after a rename of ours:
 // a rename changes ctime, so that one is left out.
 func (s *stat) sameBut(now *stat) bool {
 	return s.ident == now.ident && s.size == now.size && s.mtime == now.mtime && s.mode == now.mode

@@ -16,6 +16,9 @@ import (
 type Name struct {
 	root *Root
 	rel  string // "" is the root; slash-separated, no "", ".", ".."
+	// loose: the root's own path was spelled in another normal form. Reads
+	// answer with the strict name, changes refuse it.
+	loose bool
 }
 
 // Root returns the root, nil for the zero Name.
@@ -67,7 +70,7 @@ func (n Name) Parent() (Name, bool) {
 	if n.root == nil || n.rel == "" {
 		return Name{}, false
 	}
-	return Name{n.root, n.rel[:max(0, strings.LastIndexByte(n.rel, '/'))]}, true
+	return Name{root: n.root, rel: n.rel[:max(0, strings.LastIndexByte(n.rel, '/'))], loose: n.loose}, true
 }
 
 // fault returns a refusal or failure about this name. A cause is an errno or

@@ -56,6 +56,30 @@ func TestNamesEquivalent(t *testing.T) {
 	b.wantRefused("\u00e9", fault.PathMissing)
 }
 
+// TestNamesEquivalentRoot: a root's own path in the other normal form is found
+// for reads, and only for them; a sibling with exactly these bytes is not it.
+func TestNamesEquivalentRoot(t *testing.T) {
+	b := emptyBox(t)
+	b.make(nfd+"/", nfd+"/f=F", nfd+"/d/", nfd+"/d/f=G")
+	b.root = b.openRoot("project", b.R()+"/"+nfd)
+	ws, err := pathguard.NewWorkspace(b.root)
+	must(t, err)
+	b.ws = ws
+	for spelling, want := range map[string]string{"$R/" + nfc + "/f": "F", "$R/" + nfd + "/f": "F", "$R/" + nfc + "/d/f": "G"} {
+		b.wantBody(spelling, want)
+	}
+	err = b.follow("$R/"+nfc, func(n pathguard.Name) error { _, err := listName(n); return err })
+	wantCode(t, err, fault.OK)
+	_, err = b.name("$R/" + nfc + "/d").Lstat()
+	if link := (*pathguard.LinkError)(nil); !errors.As(err, &link) || link.To != b.name("d") {
+		t.Errorf("Lstat: %v", err)
+	}
+	wantCode(t, b.write("$R/"+nfc+"/f", "x"), fault.PathEscape)
+	wantCode(t, b.removeAll("$R/"+nfc+"/f"), fault.PathEscape)
+	b.wantRefused("$R/"+nfc+"x/f", fault.PathEscape)
+	b.wantBody("f", "F")
+}
+
 // TestNamesEquivalentOutside: an equivalent name that is a link to outside is
 // refused like any other.
 func TestNamesEquivalentOutside(t *testing.T) {

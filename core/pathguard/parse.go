@@ -74,14 +74,20 @@ func (w *Workspace) inScheme(spelling, scheme, rest string) (Name, error) {
 func (w *Workspace) absolute(spelling, path string) (Name, error) {
 	top := path[:rootLen(path, onWindows)]
 	rel := pathpkg.Clean("/" + path[len(top):])[1:] // the parent of / is /
-	p, rel, ok := w.layout.Load().locate(top + rel)
+	p, rest, ok := w.layout.Load().locate(top + rel)
+	loose := !ok
+	if loose {
+		p, rest, ok = w.layout.Load().locateEqual(top + rel)
+	}
 	if !ok {
 		return Name{}, refuse(fault.PathEscape, spelling, "")
 	}
 	if p.root.strict() {
 		return Name{}, refuse(fault.PathDenied, spelling, ruleStrict)
 	}
-	return p.root.innermost(rel), nil
+	n := p.root.innermost(rest)
+	n.loose = loose
+	return n, nil
 }
 
 func (w *Workspace) relative(spelling, path string) ([]Name, error) {

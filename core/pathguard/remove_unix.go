@@ -7,6 +7,7 @@ package pathguard
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -121,6 +122,8 @@ func Rename(src, dst *Target, o WriteOptions) error {
 		return src.name.fault(fault.PathMissing, ruleAbsent, nil)
 	case dst.exists:
 		return dst.name.stale(ruleThere)
+	case src.name.root == dst.name.root && strings.HasPrefix(dst.name.rel, src.name.rel+"/"):
+		return dst.name.fault(fault.RequestInvalid, "a directory can't be moved into itself", nil)
 	}
 	if err := src.name.movable(src.st.ident); err != nil {
 		return err
@@ -140,8 +143,6 @@ func Rename(src, dst *Target, o WriteOptions) error {
 		return src.name.stale(ruleGone)
 	case unix.EXDEV:
 		return dst.name.fault(fault.IOFailed, "the two names are on different file systems: copy it and delete the first", err)
-	case unix.EINVAL:
-		return dst.name.fault(fault.RequestInvalid, "a directory can't be moved into itself", err)
 	}
 	return src.name.failure(err)
 }
@@ -149,7 +150,7 @@ func Rename(src, dst *Target, o WriteOptions) error {
 // renamed proves that what moved is what was judged, or moves it back.
 func renamed(src, dst *Target, o WriteOptions) error {
 	st, err := statAt(dst.dir, dst.base)
-	if err != nil || st.ident != src.st.ident {
+	if err != nil || !src.movedAs(&st) {
 		if err := src.moveNew(dst.dir, dst.base, st.kind()); err != nil {
 			return src.name.halfway(err, "the entry was replaced at the same moment")
 		}
@@ -169,11 +170,22 @@ func renamed(src, dst *Target, o WriteOptions) error {
 	return nil
 }
 
+// movedAs compares what arrived with what was judged. The times of a directory
+// say that nothing was added to it meanwhile; file systems that are not known
+// to leave them alone in a rename are not asked.
+func (t *Target) movedAs(st *stat) bool {
+	if t.st.kind() == KindDir && t.name.root.traits().folds {
+		return t.st.ident == st.ident
+	}
+	return t.st.sameBut(st)
+}
+
 // RemoveAll deletes a directory with all that is beneath it, up to MaxEntries.
 // judge is asked about every descendant before anything is removed; its first
 // error ends the call with nothing changed. Only what was judged is removed,
 // by handle and never through a link; what appeared meanwhile stays, and the
-// call then says that it got half way. Mount points are refused.
+// call then says that it got half way. Mount points are refused. Keep is not
+// asked: what must be kept of the descendants, judge sees.
 func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteOptions) error {
 	if !t.exists || t.st.kind() != KindDir {
 		return t.Remove(o)

@@ -124,7 +124,7 @@ func (r *Root) where() (given, resolved string) {
 
 // Missing reports whether the directory is absent now. It looks.
 func (r *Root) Missing() bool {
-	_, err := Name{r, ""}.Stat()
+	_, err := Name{root: r}.Stat()
 	return fault.CodeOf(err) == fault.PathMissing
 }
 
@@ -132,9 +132,13 @@ func (r *Root) Missing() bool {
 // times, so that an etag needs the content too: a kernel before Linux 6.13 or
 // a file system without fine-grained times.
 func (r *Root) CoarseTimes() bool {
+	return !r.traits().fineTimes
+}
+
+func (r *Root) traits() fsTraits {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return !r.fs.fineTimes
+	return r.fs
 }
 
 // Close lets the directory go. Later accesses are path.missing; files that
@@ -156,19 +160,19 @@ func (r *Root) detach() {
 
 // hold returns the root's handle and keeps it open until r.mu.RUnlock. It
 // opens a root that was absent. Holding it twice at once can deadlock.
-func (r *Root) hold() (handle, error) {
+func (r *Root) hold() (fd handle, err error) {
 	r.mu.RLock()
 	if r.open {
 		return r.fd, nil
 	}
 	r.mu.RUnlock()
 	if err := r.reattach(); err != nil {
-		return r.fd, err
+		return fd, err
 	}
 	r.mu.RLock()
 	if !r.open {
 		r.mu.RUnlock()
-		return r.fd, r.missing()
+		return fd, r.missing()
 	}
 	return r.fd, nil
 }
@@ -243,6 +247,12 @@ func forbidden(resolved string, dirs []string) bool {
 // dead reports whether the directory was removed; the next access then looks
 // for a new one at the same path.
 func (r *Root) dead() bool {
+	r.mu.RLock()
+	alive := !r.open || !r.fd.removed()
+	r.mu.RUnlock()
+	if alive {
+		return false
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.open && r.fd.removed() {

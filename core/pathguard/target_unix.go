@@ -35,6 +35,9 @@ func (n Name) Pin() (*Target, error) { return n.pin(false) }
 func (n Name) PinEntry() (*Target, error) { return n.pin(true) }
 
 func (n Name) pin(entry bool) (*Target, error) {
+	if n.loose {
+		return nil, n.fault(fault.PathEscape, "", nil)
+	}
 	if err := n.guarded(); err != nil {
 		return nil, err
 	}

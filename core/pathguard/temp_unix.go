@@ -14,11 +14,12 @@ import (
 
 // temp is a file that is not yet what its final name says.
 type temp struct {
-	t    *Target
-	fd   int
-	base string
-	id   ident
-	keep bool // nothing of ours has the temp name any more
+	t     *Target
+	fd    int
+	base  string
+	id    ident
+	named ident // what has the temp name: the file, or what it displaced
+	keep  bool  // nothing of ours has the temp name any more
 }
 
 // newTemp makes an empty file beside the target, in one step from the root, so
@@ -36,7 +37,7 @@ func (t *Target) newTemp(mode uint32) (*temp, error) {
 		tmp.discard()
 		return nil, err
 	}
-	tmp.id = st.ident
+	tmp.id, tmp.named = st.ident, st.ident
 	if at, err := statAt(t.dir, base); err != nil || at.ident != st.ident {
 		tmp.abandon()
 		return nil, t.name.stale(ruleFolder)
@@ -52,7 +53,7 @@ func (p *temp) discard() {
 	}
 	unix.Close(p.fd)
 	p.fd = -1
-	if !p.keep {
+	if st, err := statAt(p.t.dir, p.base); !p.keep && err == nil && st.ident == p.named {
 		unix.Unlinkat(p.t.dir, p.base, 0)
 	}
 }
@@ -94,7 +95,10 @@ func (p *temp) fill(content io.Reader, old *File, s Sync) (w Written, err error)
 			return w, err
 		}
 	}
-	if s != SyncNone {
+	switch s {
+	case SyncAll:
+		err = again(func() error { return unix.Fsync(p.fd) })
+	case SyncData:
 		err = again(func() error { return datasync(p.fd) })
 	}
 	w.Sum = sum

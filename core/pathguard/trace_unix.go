@@ -75,7 +75,7 @@ func (t *tracer) enter(r *Root, pending []string) error {
 	if err != nil {
 		return err
 	}
-	t.root, t.dirs, t.at = r, append(t.dirs, fd), append(t.at, r.fs)
+	t.root, t.dirs, t.at = r, append(t.dirs, fd), append(t.at, r.traits())
 	t.pending = slices.Clone(pending)
 	return nil
 }

@@ -134,7 +134,7 @@ func (r *Root) step(dir int, at fsTraits, upTo, name string, flags int, mode uin
 	}
 	if l := r.layout(); err == nil && l != nil {
 		if _, ok := l.ids[st.ident]; ok {
-			err = Name{r, strings.TrimSuffix(upTo, "/")}.known(st.ident)
+			err = Name{root: r, rel: strings.TrimSuffix(upTo, "/")}.known(st.ident)
 		}
 	}
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/postern-gate/postern/core/fault"
 )
 
@@ -162,11 +164,11 @@ func (r *Root) innermost(rel string) Name {
 		abs := joinPath(p.resolved, rel)
 		for _, q := range p.nested {
 			if inner, ok := beneath(abs, q.resolved); ok {
-				return Name{q.root, inner}
+				return Name{root: q.root, rel: inner}
 			}
 		}
 	}
-	return Name{r, rel}
+	return Name{root: r, rel: rel}
 }
 
 // locate returns the innermost root that holds an absolute path, in either
@@ -183,16 +185,48 @@ func (l *layout) locate(path string) (*place, string, bool) {
 	return nil, "", false
 }
 
+// locateEqual is locate for a path whose root part is in another Unicode
+// normal form.
+func (l *layout) locateEqual(path string) (*place, string, bool) {
+	for i := range l.places {
+		p := &l.places[i]
+		for _, dir := range [...]string{p.given, p.resolved} {
+			top, rest := cutAfter(path, strings.Count(dir, "/"))
+			if norm.NFC.String(top) == norm.NFC.String(dir) {
+				return p, rest, true
+			}
+		}
+	}
+	return nil, "", false
+}
+
+// cutAfter splits an absolute path after its first n components.
+func cutAfter(path string, n int) (top, rest string) {
+	for i := 1; i < len(path); i++ {
+		if path[i] != '/' {
+			continue
+		}
+		if n--; n == 0 {
+			return path[:i], path[i+1:]
+		}
+	}
+	return path, ""
+}
+
 const (
 	ruleBuiltin = "(built-in: postern)"
 	ruleRoot    = "a root is never replaced, moved or removed " + ruleBuiltin
 	ruleAbove   = "a directory above a root or a protected path is never moved or removed " + ruleBuiltin
 )
 
-// guarded refuses a protected name.
+// guarded refuses a protected name, and proposes the strict form of a loose
+// one.
 func (n Name) guarded() error {
 	if n.root == nil {
 		return n.fault(fault.PathEscape, "", nil)
+	}
+	if n.loose {
+		return &LinkError{Name: n, To: Name{root: n.root, rel: n.rel}}
 	}
 	if p := n.root.place.Load(); p != nil {
 		for _, d := range p.denied {

@@ -128,7 +128,7 @@ func (t *Target) swap(tmp *temp, old *File, o WriteOptions, w *Written) error {
 	default:
 		return t.name.failure(err)
 	}
-	w.CAS = true
+	w.CAS, tmp.named = true, t.st.ident
 	gone, err := statAt(t.dir, tmp.base)
 	if err == nil && t.st.sameBut(&gone) {
 		if o.Keep == nil {
@@ -148,6 +148,7 @@ func (t *Target) swapBack(tmp *temp, why error) error {
 	if err == nil {
 		var st stat
 		if st, err = statAt(t.dir, tmp.base); err == nil && st.ident == tmp.id {
+			tmp.named = tmp.id
 			return why
 		}
 	}
