@@ -53,7 +53,7 @@ func ours(name string) bool { return name == aclName || strings.HasPrefix(name, 
 func attributes(fd int) (map[string][]byte, error) {
 	list, err := sized(func(b []byte) (int, error) { return unix.Flistxattr(fd, b) })
 	if err == unix.ENOTSUP || err == unix.ENOSYS {
-		return nil, nil
+		return map[string][]byte{}, nil // none here
 	}
 	if err != nil {
 		return nil, err

@@ -150,7 +150,8 @@ var testCases = map[string]testCase{
 
 // run performs the guarded operation and says what came of it.
 func (c *testCase) run(b *box) string {
-	body, err := "", error(nil)
+	var body string
+	var err error
 	switch c.op {
 	case "read":
 		body, err = b.read(c.path)

@@ -54,9 +54,9 @@ func confine(mode string) error {
 // publicBinary is a copy of this test binary that every user may run.
 func publicBinary(t *testing.T) (binary, dir string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pathguard")
+	dir, err := os.MkdirTemp("", "pathguard") //nolint:usetesting // that one is closed to other users
 	must(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
 	must(t, os.Chmod(dir, 0o755))
 	must(t, os.Mkdir(dir+"/tmp", 0o777))
 	must(t, os.Chmod(dir+"/tmp", 0o777|os.ModeSticky))

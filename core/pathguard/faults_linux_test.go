@@ -65,7 +65,10 @@ func TestFaultLocked(t *testing.T) {
 func TestFaultDropped(t *testing.T) {
 	content := strings.Repeat("x", 147_308)
 	for name, write := range map[string]func(fd int, p []byte) (int, error){
-		"tail":    func(fd int, p []byte) (int, error) { unix.Write(fd, p[:max(0, len(p)-18)]); return len(p), nil },
+		"tail": func(fd int, p []byte) (int, error) {
+			_, err := unix.Write(fd, p[:max(0, len(p)-18)])
+			return len(p), err
+		},
 		"zeros":   func(fd int, p []byte) (int, error) { return unix.Write(fd, make([]byte, len(p))) },
 		"nothing": func(int, []byte) (int, error) { return 0, nil },
 		"io":      func(int, []byte) (int, error) { return 0, unix.EIO },

@@ -65,7 +65,7 @@ func identify(path string) (ident, bool) {
 	if err := unix.Stat(path, &st); err != nil {
 		return ident{}, false
 	}
-	return ident{uint64(st.Dev), st.Ino}, true
+	return ident{uint64(st.Dev), st.Ino}, true //nolint:unconvert // narrower elsewhere
 }
 
 // retry repeats a call that a signal interrupted.

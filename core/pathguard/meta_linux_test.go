@@ -56,8 +56,10 @@ func state(t *testing.T, path string) string {
 	fi, err := os.Lstat(path)
 	must(t, err)
 	st := fi.Sys().(*syscall.Stat_t)
-	return strings.Join([]string{fi.Mode().String(), decimal(int64(st.Uid)), decimal(int64(st.Gid)),
-		xattr(path, "user.t"), xattr(path, "user.empty"), xattr(path, "system.posix_acl_access")}, "|")
+	return strings.Join([]string{
+		fi.Mode().String(), decimal(int64(st.Uid)), decimal(int64(st.Gid)),
+		xattr(path, "user.t"), xattr(path, "user.empty"), xattr(path, "system.posix_acl_access"),
+	}, "|")
 }
 
 func TestMetadata(t *testing.T) {
@@ -195,7 +197,7 @@ func TestReadOnlyForUs(t *testing.T) {
 	if err := unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, immutable); err != nil {
 		testenv.Missing(t, "no immutable files here")
 	}
-	defer unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, 0)
+	defer func() { must(t, unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, 0)) }()
 	if err := b.write("f", "B"); fault.CodeOf(err) != fault.IOFailed || !strings.Contains(err.Error(), "read-only") {
 		t.Errorf("immutable: %v", err)
 	}

@@ -195,7 +195,7 @@ func (d *foldingDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut
 			return d.NewInode(ctx, &foldingDir{entries: d.entries}, fs.StableAttr{Mode: fuse.S_IFDIR}), 0
 		default:
 			f := &fs.MemRegularFile{Data: []byte(e), Attr: fuse.Attr{Mode: 0o644}}
-			out.Attr.Size = uint64(len(e))
+			out.Size = uint64(len(e))
 			return d.NewInode(ctx, f, fs.StableAttr{Mode: fuse.S_IFREG}), 0
 		}
 	}
@@ -220,7 +220,7 @@ func TestMountFolding(t *testing.T) {
 		if err != nil {
 			testenv.Missing(t, "no FUSE: "+err.Error())
 		}
-		defer server.Unmount()
+		defer func() { must(t, server.Unmount()) }()
 		b.open()
 		prepare(b.root)
 		if b.root.CoarseTimes() == false {

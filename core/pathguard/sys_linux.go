@@ -72,6 +72,7 @@ func fstatat(dir int, name string, flags int) (stat, error) {
 		return stat{}, err
 	}
 	return stat{
+		//nolint:unconvert // wider or narrower on other processors
 		ident: ident{uint64(st.Dev), st.Ino}, size: st.Size, mode: st.Mode, nlink: uint32(st.Nlink),
 		uid: st.Uid, gid: st.Gid, atime: st.Atim.Nano(), mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano(),
 	}, nil
@@ -113,7 +114,7 @@ func traits(dir int) (fsTraits, error) {
 		return fsTraits{}, err
 	}
 	t := fsTraits{mount: mount{st.mnt, st.dev}, folds: true}
-	kind := int64(f.Type)
+	kind := int64(f.Type) //nolint:unconvert // 32 bits on some processors
 	for _, k := range kernelFS {
 		t.kernel = t.kernel || k == kind
 	}

@@ -54,7 +54,7 @@ func (p *temp) discard() {
 	unix.Close(p.fd)
 	p.fd = -1
 	if st, err := statAt(p.t.dir, p.base); !p.keep && err == nil && st.ident == p.named {
-		unix.Unlinkat(p.t.dir, p.base, 0)
+		_ = unix.Unlinkat(p.t.dir, p.base, 0)
 	}
 }
 
@@ -69,7 +69,7 @@ func (p *temp) abandon() {
 	}
 	defer unix.Close(dir)
 	if st, err := statAt(dir, p.base); err == nil && st.ident == p.id {
-		unix.Unlinkat(dir, p.base, 0)
+		_ = unix.Unlinkat(dir, p.base, 0)
 	}
 }
 
@@ -100,6 +100,7 @@ func (p *temp) fill(content io.Reader, old *File, s Sync) (w Written, err error)
 		err = again(func() error { return unix.Fsync(p.fd) })
 	case SyncData:
 		err = again(func() error { return datasync(p.fd) })
+	case SyncNone:
 	}
 	w.Sum = sum
 	return w, err

@@ -99,23 +99,13 @@ func FileURI(uri string) (string, error) { return fileURI(uri, onWindows) }
 
 func fileURI(uri string, windows bool) (string, error) {
 	u, err := url.Parse(uri)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", refuse(fault.PathDenied, uri, "the URI is malformed")
-	case u.Scheme != "file" || u.Opaque != "" || u.User != nil:
-		return "", refuse(fault.PathDenied, uri, "only file: URIs name folders")
-	case u.Host != "" && u.Host != "localhost":
-		return "", refuse(fault.PathDenied, uri, "the URI names another host")
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(uri, "#"):
-		return "", refuse(fault.PathDenied, uri, "a query or fragment is no part of a path")
-	case strings.Contains(strings.ToLower(u.EscapedPath()), "%2f"),
-		windows && strings.Contains(strings.ToLower(u.EscapedPath()), "%5c"):
-		return "", refuse(fault.PathDenied, uri, "an escaped slash is no part of a name")
-	case badForm(u.Path) != "":
-		return "", refuse(fault.PathDenied, uri, badForm(u.Path))
-	case !strings.HasPrefix(u.Path, "/"):
-		return "", refuse(fault.PathDenied, uri, "the path is not absolute")
-	case !windows:
+	}
+	if why := badURI(u, uri, windows); why != "" {
+		return "", refuse(fault.PathDenied, uri, why)
+	}
+	if !windows {
 		return u.Path, nil
 	}
 	path := u.Path[1:]
@@ -123,4 +113,21 @@ func fileURI(uri string, windows bool) (string, error) {
 		return "", refuse(fault.PathDenied, uri, "the path has no drive")
 	}
 	return strings.ReplaceAll(path, "/", `\`), nil
+}
+
+func badURI(u *url.URL, uri string, windows bool) string {
+	escaped := strings.ToLower(u.EscapedPath())
+	switch {
+	case u.Scheme != "file" || u.Opaque != "" || u.User != nil:
+		return "only file: URIs name folders"
+	case u.Host != "" && u.Host != "localhost":
+		return "the URI names another host"
+	case strings.ContainsAny(uri, "?#"):
+		return "a query or fragment is no part of a path"
+	case strings.Contains(escaped, "%2f"), windows && strings.Contains(escaped, "%5c"):
+		return "an escaped slash is no part of a name"
+	case !strings.HasPrefix(u.Path, "/"):
+		return "the path is not absolute"
+	}
+	return badForm(u.Path)
 }

@@ -264,7 +264,7 @@ func (t *Target) moveNew(from int, old string, kind Kind) error {
 	}
 	err = s.renameTo(from, old, t.dir, t.base) // replaces an empty directory only
 	if err != nil {
-		unix.Unlinkat(t.dir, t.base, unix.AT_REMOVEDIR)
+		_ = unix.Unlinkat(t.dir, t.base, unix.AT_REMOVEDIR)
 	}
 	return err
 }
