@@ -213,6 +213,26 @@ func TestSkipPlainAgreesWithBytes(t *testing.T) {
 	}
 }
 
+// What is skipped unseen must be what the tables keep, and well formed.
+func TestSkipLettersAgreesWithTables(t *testing.T) {
+	for r := rune(0x80); r <= utf8.MaxRune; r++ {
+		s := string(r) + "xx"
+		if skipLetters(s, 0) > 0 && (classify(r) != keep || !utf8.ValidRune(r)) {
+			t.Errorf("%U is skipped", r)
+		}
+	}
+	for a := range 256 {
+		for b := range 256 {
+			for _, c := range []byte{0x00, 0x7F, 0x80, 0xA4, 0xBF, 0xC0, 0xFF} {
+				s := string([]byte{byte(a), byte(b), c, 'x'})
+				if n := skipLetters(s, 0); !utf8.ValidString(s[:n]) {
+					t.Errorf("%x is skipped", s[:n])
+				}
+			}
+		}
+	}
+}
+
 func TestNoAllocationWithoutChange(t *testing.T) {
 	for _, s := range []string{"plain ascii text", "日本語とemoji 👍🏽", "שלום"} {
 		if n := testing.AllocsPerRun(100, func() {

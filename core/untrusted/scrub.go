@@ -97,8 +97,11 @@ func nextBracket(text string, i int) int {
 			return i
 		}
 		for ; i < len(text) && text[i] >= utf8.RuneSelf; i++ {
-			if c := text[i]; c < 0xCB || c > 0xE3 && c < 0xEF {
+			switch c := text[i]; {
+			case c < 0xCB, c > 0xE3 && c < 0xEF:
 				continue // no bracket begins with this byte
+			case c == 0xE3 && i+1 < len(text) && text[i+1] > 0x80:
+				continue // of this block only U+3000 to U+303F has one
 			}
 			if r, _ := utf8.DecodeRuneInString(text[i:]); bracket(r) {
 				return i
