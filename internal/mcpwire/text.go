@@ -25,7 +25,7 @@ func special(x uint64) uint64 {
 
 // skipText returns the first index from i on of a quote, a backslash or a
 // control character, or len(b).
-func skipText(b []byte, i int) int {
+func skipText[T []byte | string](b T, i int) int {
 	for ; i+8 <= len(b); i += 8 {
 		x := uint64(b[i]) | uint64(b[i+1])<<8 | uint64(b[i+2])<<16 | uint64(b[i+3])<<24 |
 			uint64(b[i+4])<<32 | uint64(b[i+5])<<40 | uint64(b[i+6])<<48 | uint64(b[i+7])<<56
@@ -34,22 +34,6 @@ func skipText(b []byte, i int) int {
 		}
 	}
 	for i < len(b) && b[i] != '"' && b[i] != '\\' && b[i] >= ' ' {
-		i++
-	}
-	return i
-}
-
-// skipPlain is skipText for output: it also stops at what isn't ASCII, which
-// must be checked to be UTF-8.
-func skipPlain(s string, i int) int {
-	for ; i+8 <= len(s); i += 8 {
-		x := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
-			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
-		if special(x)|x&highs != 0 {
-			break
-		}
-	}
-	for i < len(s) && s[i] != '"' && s[i] != '\\' && s[i] >= ' ' && s[i] < utf8.RuneSelf {
 		i++
 	}
 	return i
@@ -107,29 +91,32 @@ func unescapeUnit(raw []byte) (rune, int) {
 const hexDigits = "0123456789abcdef"
 
 // AppendString appends s as a JSON string with as few escapes as the grammar
-// allows, each byte that isn't UTF-8 as U+FFFD. It goes over s once.
+// allows, each byte that isn't UTF-8 as U+FFFD.
 func AppendString(dst []byte, s string) []byte {
 	dst = slices.Grow(dst, len(s)+len(s)/32+2)
 	dst = append(dst, '"')
-	done := 0
-	for i := 0; ; {
-		if i = skipPlain(s, i); i == len(s) {
-			break
+	for !utf8.ValidString(s) {
+		good := 0
+		for r, size := utf8.DecodeRuneInString(s); r != utf8.RuneError || size != 1; r, size = utf8.DecodeRuneInString(s[good:]) {
+			good += size
 		}
-		if s[i] >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && size == 1 {
-				dst = utf8.AppendRune(append(dst, s[done:i]...), utf8.RuneError)
-				done = i + 1
-			}
-			i += size
-			continue
-		}
-		dst = appendEscaped(append(dst, s[done:i]...), s[i])
-		i++
-		done = i
+		dst = utf8.AppendRune(appendText(dst, s[:good]), utf8.RuneError)
+		s = s[good+1:]
 	}
-	return append(append(dst, s[done:]...), '"')
+	return append(appendText(dst, s), '"')
+}
+
+// appendText appends valid text with its escapes.
+func appendText(dst []byte, s string) []byte {
+	for {
+		next := skipText(s, 0)
+		dst = append(dst, s[:next]...)
+		if next == len(s) {
+			return dst
+		}
+		dst = appendEscaped(dst, s[next])
+		s = s[next+1:]
+	}
 }
 
 func appendEscaped(dst []byte, c byte) []byte {
