@@ -4,11 +4,7 @@
 
 package pathguard
 
-import (
-	"path/filepath"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // handle is an open directory.
 type handle int
@@ -39,8 +35,6 @@ type fsTraits struct {
 	folds     bool // it may find an entry under another spelling
 	fineTimes bool // each write that follows a look has times of its own
 }
-
-func absolute(dir string) (string, error) { return filepath.Abs(dir) }
 
 // openRootDir opens a directory by its resolved path.
 func openRootDir(resolved string) (handle, fsTraits, error) {

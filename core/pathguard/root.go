@@ -3,6 +3,7 @@
 package pathguard
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -200,7 +201,7 @@ func (r *Root) attach() error {
 	if r.closed {
 		return r.missing()
 	}
-	resolved, err := filepath.EvalSymlinks(r.given)
+	resolved, err := resolve(r.given)
 	if err != nil {
 		return r.missing()
 	}
@@ -227,22 +228,46 @@ func (r *Root) attach() error {
 func forbidden(resolved string, dirs []string) bool {
 	ids := map[ident]bool{}
 	for _, d := range dirs {
-		if _, ok := beneath(resolved, filepath.Clean(d)); ok {
+		abs, err := absolute(d)
+		if _, ok := beneath(resolved, abs); ok || err != nil {
 			return true
 		}
 		if id, ok := identify(d); ok {
 			ids[id] = true
 		}
 	}
-	for dir := resolved; ; dir = filepath.Dir(dir) {
+	for dir := resolved; ; dir = parent(dir) {
 		if id, ok := identify(dir); ok && ids[id] {
 			return true
 		}
-		if dir == filepath.Dir(dir) {
+		if dir == parent(dir) {
 			return false
 		}
 	}
 }
+
+// absolute, resolve and parent are for the operator's own paths, in slashes.
+func absolute(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	path, why := native(abs, onWindows)
+	if why != "" {
+		return "", errors.New(why)
+	}
+	return path, nil
+}
+
+func resolve(abs string) (string, error) {
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return "", err
+	}
+	return absolute(real)
+}
+
+func parent(abs string) string { return filepath.ToSlash(filepath.Dir(abs)) }
 
 // dead reports whether the directory was removed; the next access then looks
 // for a new one at the same path.

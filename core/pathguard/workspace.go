@@ -3,7 +3,6 @@
 package pathguard
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -78,7 +77,7 @@ func (w *Workspace) Roots() []*Root { return slices.Clone(w.roots) }
 // hard link elsewhere, unless that file is marked itself.
 func (w *Workspace) Protect(paths ...string) error {
 	for _, p := range paths {
-		abs, err := filepath.Abs(p)
+		abs, err := absolute(p)
 		if err != nil {
 			return &fault.Error{Code: fault.ConfigInvalid, Resource: p, Rule: "the path can't be made absolute", Err: err}
 		}
@@ -129,10 +128,10 @@ func (w *Workspace) rebuild() {
 // mark adds one protected path under both spellings.
 func (l *layout) mark(path string) {
 	spellings := []string{path}
-	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+	if real, err := resolve(path); err == nil && real != path {
 		spellings = append(spellings, real)
-	} else if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil && real == "" {
-		spellings = append(spellings, filepath.Join(dir, filepath.Base(path)))
+	} else if dir, err := resolve(parent(path)); err == nil && real == "" {
+		spellings = append(spellings, joinPath(dir, path[strings.LastIndexByte(path, '/')+1:]))
 	}
 	for _, s := range spellings {
 		l.denied = append(l.denied, s)
@@ -149,7 +148,7 @@ func (l *layout) climb(path string) {
 		if id, ok := identify(path); ok {
 			l.above[id] = struct{}{}
 		}
-		up := filepath.Dir(path)
+		up := parent(path)
 		if up == path {
 			return
 		}

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pathguard
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/postern-gate/postern/core/fault"
+)
+
+// MaxEntries bounds what one call on a directory judges.
+const MaxEntries = 10_000
+
+// As on Unix: a rename that another program holds up is tried again.
+const (
+	heldTries = 10
+	heldPause = 20 * time.Millisecond
+)
+
+// ID tells one entry from another while either exists.
+type ID struct{ Dev, Ino uint64 }
+
+// Target is one entry of a directory, pinned for one change.
+type Target struct {
+	name, parent Name
+	base         string
+	dir          *os.Root
+	dirStat, st  stat
+	exists       bool
+}
+
+// Pin pins the name for a change of what it names; a link is path.symlink.
+func (n Name) Pin() (*Target, error) {
+	t, err := n.PinEntry()
+	switch {
+	case err != nil || !t.exists || t.st.kind() == KindFile || t.st.kind() == KindDir:
+		return t, err
+	case t.st.kind() == KindLink:
+		err = n.failure(errLink)
+	default:
+		err = n.fault(fault.PathSpecial, "", nil)
+	}
+	_ = t.Close()
+	return nil, err
+}
+
+// PinEntry pins the entry itself, whatever it is.
+func (n Name) PinEntry() (*Target, error) {
+	if n.loose {
+		return nil, n.fault(fault.PathEscape, "", nil)
+	}
+	if err := n.guarded(); err != nil {
+		return nil, err
+	}
+	up, ok := n.Parent()
+	if !ok {
+		return nil, n.fault(fault.PolicyDenied, ruleRoot, nil)
+	}
+	dir, err := n.root.walk(up.rel)
+	if err != nil {
+		return nil, n.failure(err)
+	}
+	t := &Target{name: n, parent: up, base: n.Base(), dir: dir}
+	if err := t.look(); err != nil {
+		_ = t.Close()
+		return nil, n.failure(err)
+	}
+	return t, nil
+}
+
+func (t *Target) look() (err error) {
+	if t.dirStat, err = lookAt(t.dir, "."); err != nil {
+		return err
+	}
+	if err := t.name.known(t.dirStat.ident); err != nil {
+		return err
+	}
+	t.st, err = lookAt(t.dir, t.base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	t.exists = true
+	if err := t.name.known(t.st.ident); err != nil {
+		return err
+	}
+	return hasEntry(t.dir, t.base)
+}
+
+// Name returns the canonical name that was judged.
+func (t *Target) Name() Name { return t.name }
+
+// Exists reports whether the entry was there when it was pinned.
+func (t *Target) Exists() bool { return t.exists }
+
+// Info returns the facts as of the pinning; the zero Info for absence.
+func (t *Target) Info() Info {
+	if !t.exists {
+		return Info{}
+	}
+	return t.st.info()
+}
+
+// Fingerprint returns that of the entry as pinned; zero for absence.
+func (t *Target) Fingerprint() Fingerprint { return t.Info().Fingerprint }
+
+// IDs identifies the pinned directory and the entry, for locks.
+func (t *Target) IDs() (dir, entry ID) {
+	dir = ID{t.dirStat.dev, t.dirStat.ino}
+	if t.exists {
+		entry = ID{t.st.dev, t.st.ino}
+	}
+	return dir, entry
+}
+
+// Writable returns the refusal that Replace and Append would begin with.
+func (t *Target) Writable() error {
+	switch {
+	case !t.exists:
+		return t.name.fault(fault.PathMissing, ruleAbsent, nil)
+	case t.st.kind() != KindFile:
+		return t.name.fault(fault.IOFailed, "it is not a file", nil)
+	case t.st.mode&0o200 == 0:
+		return t.name.fault(fault.IOFailed, ruleReadOnly, nil)
+	}
+	return t.ready()
+}
+
+// Close lets the directory go.
+func (t *Target) Close() error {
+	_ = t.dir.Close() // a second time is no error
+	return nil
+}
+
+// ready proves, before a change, that nothing changed since the judgement.
+func (t *Target) ready() error {
+	now, err := t.name.PinEntry()
+	if err != nil {
+		return t.name.stale(ruleFolder)
+	}
+	defer now.Close()
+	if now.dirStat.ident != t.dirStat.ident || now.Fingerprint() != t.Fingerprint() {
+		return t.name.stale(ruleGone)
+	}
+	return nil
+}
+
+// settled proves, after a change, that it happened under the judged name.
+func (t *Target) settled() (Written, error) {
+	now, err := t.name.PinEntry()
+	if err != nil {
+		return Written{}, t.name.halfway(err, ruleFolder)
+	}
+	defer now.Close()
+	if now.dirStat.ident != t.dirStat.ident {
+		return Written{}, t.name.halfway(nil, ruleFolder)
+	}
+	return Written{Info: now.Info(), Warnings: []string{"the access list is the folder's, not the old file's"}}, nil
+}
+
+func (t *Target) keep(o WriteOptions) error {
+	if o.Keep == nil || !t.exists || t.st.kind() != KindFile {
+		return nil
+	}
+	f, err := t.name.openIn(t.dir, os.O_RDONLY)
+	if err != nil {
+		return t.name.failure(err)
+	}
+	defer f.Close()
+	return o.Keep(f)
+}
+
+// Replace writes a temporary file beside the old one and renames it over:
+// there is no exchange, so CAS is false.
+func (t *Target) Replace(content io.Reader, o WriteOptions) (Written, error) {
+	if err := t.Writable(); err != nil {
+		return Written{}, err
+	}
+	var b [8]byte
+	rand.Read(b[:]) // never fails, by its documentation
+	tmp := ".postern-tmp-" + hex.EncodeToString(b[:])
+	sum, err := t.fill(tmp, content, o)
+	if err == nil {
+		err = t.keep(o)
+	}
+	if err == nil {
+		err = t.ready()
+	}
+	if err == nil {
+		err = t.held(func() error { return t.dir.Rename(tmp, t.base) })
+	}
+	if err != nil {
+		_ = t.dir.Remove(tmp)
+		return Written{}, t.name.failure(err)
+	}
+	w, err := t.settled()
+	w.Sum = sum
+	return w, err
+}
+
+// fill makes a new file with this content, read back; on an error it is gone.
+func (t *Target) fill(base string, content io.Reader, o WriteOptions) (sum [sha256.Size]byte, err error) {
+	f, err := t.dir.OpenFile(base, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return sum, err
+	}
+	h := sha256.New()
+	size, err := io.Copy(io.MultiWriter(f, h), content)
+	sum = [sha256.Size]byte(h.Sum(nil))
+	if err == nil && o.Sync != SyncNone {
+		err = f.Sync()
+	}
+	if err == nil {
+		h.Reset()
+		n, readErr := io.Copy(h, io.NewSectionReader(f, 0, size+1))
+		if readErr != nil || n != size || !bytes.Equal(h.Sum(nil), sum[:]) {
+			err = t.name.fault(fault.IOFailed, "what is on the disk differs from what was written", readErr)
+		}
+	}
+	err = errors.Join(err, f.Close())
+	if err != nil {
+		_ = t.dir.Remove(base)
+	}
+	return sum, err
+}
+
+func (t *Target) held(rename func() error) error {
+	for try := 1; ; try++ {
+		err := rename()
+		busy := errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_ACCESS_DENIED)
+		if !busy || try == heldTries {
+			if busy {
+				err = windows.ERROR_SHARING_VIOLATION
+			}
+			return err
+		}
+		t.name.root.opts.Sleep(heldPause)
+	}
+}
+
+// Create makes a new regular file; it shows under its name while it is filled.
+func (t *Target) Create(content io.Reader, _ fs.FileMode, o WriteOptions) (Written, error) {
+	if t.exists {
+		return Written{}, t.name.stale(ruleThere)
+	}
+	if err := t.ready(); err != nil {
+		return Written{}, err
+	}
+	sum, err := t.fill(t.base, content, o)
+	if errors.Is(err, fs.ErrExist) {
+		return Written{}, t.name.stale(ruleThere)
+	}
+	if err != nil {
+		return Written{}, t.name.failure(err)
+	}
+	w, err := t.settled()
+	w.Sum, w.CAS, w.Warnings = sum, true, nil
+	return w, err
+}
+
+// Append adds to the end of an existing regular file that has one name.
+func (t *Target) Append(content []byte, o WriteOptions) (Written, error) {
+	if err := t.Writable(); err != nil {
+		return Written{}, err
+	}
+	if t.st.nlink > 1 {
+		return Written{}, t.name.fault(fault.PathDenied, "the file has more than one name, and appending would change the others", nil)
+	}
+	if err := t.keep(o); err != nil {
+		return Written{}, err
+	}
+	f, err := t.name.openIn(t.dir, os.O_RDWR|os.O_APPEND)
+	if err != nil {
+		return Written{}, t.name.failure(err)
+	}
+	defer f.Close()
+	if _, err = f.f.Write(content); err == nil && o.Sync != SyncNone {
+		err = f.f.Sync()
+	}
+	back := make([]byte, len(content))
+	if _, readErr := f.f.ReadAt(back, t.st.size); err != nil || readErr != nil && len(content) > 0 || !bytes.Equal(back, content) {
+		return Written{}, t.name.halfway(errors.Join(err, readErr), "appending failed")
+	}
+	w, err := t.settled()
+	w.InPlace, w.Warnings = true, nil
+	return w, err
+}
+
+// Mkdir makes the directory.
+func (t *Target) Mkdir(fs.FileMode) error {
+	if t.exists {
+		return t.name.stale(ruleThere)
+	}
+	if err := t.ready(); err != nil {
+		return err
+	}
+	if err := t.dir.Mkdir(t.base, 0o700); err != nil {
+		return t.name.failure(err)
+	}
+	_, err := t.settled()
+	return err
+}
+
+// Remove deletes a file, a link or an empty directory.
+func (t *Target) Remove(o WriteOptions) error {
+	if !t.exists {
+		return t.name.fault(fault.PathMissing, ruleAbsent, nil)
+	}
+	if err := t.name.movable(t.st.ident); err != nil {
+		return err
+	}
+	if err := t.keep(o); err != nil {
+		return err
+	}
+	if err := t.ready(); err != nil {
+		return err
+	}
+	if err := t.held(func() error { return t.dir.Remove(t.base) }); err != nil {
+		return t.name.failure(err)
+	}
+	_, err := t.settled()
+	return err
+}
+
+// Descendants calls judge with every entry beneath a pinned directory.
+func (t *Target) Descendants(ctx context.Context, max int, judge func(Name, Info) error) error {
+	if !t.exists || t.st.kind() != KindDir {
+		return nil
+	}
+	count := 0
+	return descend(ctx, t.name, func(n Name, i Info) error {
+		if count++; count > max {
+			return t.name.fault(fault.LimitExceeded, "the directory holds more entries than one call may judge", nil)
+		}
+		return judge(n, i)
+	})
+}
+
+func descend(ctx context.Context, n Name, visit func(Name, Info) error) error {
+	d, err := n.OpenDir()
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	for {
+		batch, err := d.Entries(256)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range batch {
+			if ctx.Err() != nil {
+				return n.fault(fault.Cancelled, "", ctx.Err())
+			}
+			entry, err := n.Join(e.Name)
+			if err != nil {
+				return err
+			}
+			info, err := entry.Lstat()
+			if err == nil {
+				err = visit(entry, info)
+			}
+			if err == nil && info.Kind == KindDir {
+				err = descend(ctx, entry, visit)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// RemoveAll deletes a directory with all that is beneath it, after judge was
+// asked about every descendant.
+func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteOptions) error {
+	var all []*Target
+	defer func() {
+		for _, d := range all {
+			_ = d.Close()
+		}
+	}()
+	err := t.Descendants(ctx, MaxEntries, func(n Name, _ Info) error {
+		if err := judge(n); err != nil {
+			return err
+		}
+		d, err := n.PinEntry()
+		if err == nil {
+			all = append(all, d)
+			err = n.movable(d.st.ident)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		if err := all[i].dir.Remove(all[i].base); err != nil {
+			return t.name.halfway(err, "not everything was removed")
+		}
+	}
+	if err := t.dir.Remove(t.base); err != nil {
+		return t.name.halfway(err, "the directory itself was not removed")
+	}
+	_, err = t.settled()
+	return err
+}
+
+// Rename moves the entry itself to an absent name: a file by a second link,
+// which fails when the name is taken; Windows does not rename a directory over
+// anything.
+func Rename(src, dst *Target, _ WriteOptions) error {
+	switch {
+	case !src.exists:
+		return src.name.fault(fault.PathMissing, ruleAbsent, nil)
+	case dst.exists:
+		return dst.name.stale(ruleThere)
+	case src.name.root != dst.name.root:
+		return dst.name.fault(fault.IOFailed, "the two names are beneath different roots: copy it and delete the first", nil)
+	}
+	if err := src.name.movable(src.st.ident); err != nil {
+		return err
+	}
+	if err := errors.Join(src.ready(), dst.ready()); err != nil {
+		return src.name.failure(err)
+	}
+	top, err := src.name.root.hold()
+	if err != nil {
+		return err
+	}
+	err = src.held(func() error {
+		if src.st.kind() != KindFile {
+			return top.Rename(src.name.rel, dst.name.rel)
+		}
+		if err := top.Link(src.name.rel, dst.name.rel); err != nil {
+			return err
+		}
+		return top.Remove(src.name.rel)
+	})
+	src.name.root.mu.RUnlock()
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return dst.name.stale(ruleThere)
+	case err != nil:
+		return src.name.failure(err)
+	}
+	now, err := dst.settled()
+	if err == nil && now.Info.Kind != src.st.kind() {
+		err = dst.name.halfway(nil, ruleGone)
+	}
+	return err
+}
