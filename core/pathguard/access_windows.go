@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 
-	"golang.org/x/sys/windows"
-
 	"github.com/postern-gate/postern/core/fault"
 )
 

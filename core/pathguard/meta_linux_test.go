@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,8 +18,6 @@ import (
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/internal/testenv"
 )
-
-func (b *box) time() time.Time { return time.Unix(1_600_000_000, 12345) }
 
 func needRoot(t *testing.T) {
 	t.Helper()

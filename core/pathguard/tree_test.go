@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -259,3 +260,6 @@ func wantCode(t testing.TB, err error, want fault.Code) {
 		t.Errorf("code %v, want %v (%v)", got, want, err)
 	}
 }
+
+// time is one that no file has by itself.
+func (b *box) time() time.Time { return time.Unix(1_600_000_000, 12345) }
