@@ -107,7 +107,9 @@ func (s *server) conclude(res *mcpserver.Result, o enforce.Outcome, notes []stri
 // caller sent, and what may be known of it from outside in a block of its own.
 func (s *server) refusal(c *call, f fault.Error, o enforce.Outcome, detail string) mcpserver.Result {
 	source := f.Resource
-	if !c.owns(f.Resource) {
+	if c.owns(f.Resource) {
+		source = c.canonical(f.Resource)
+	} else {
 		detail = strings.TrimSuffix(textsafe.Name(f.Resource)+"\n"+detail, "\n")
 		f.Resource = c.spelling()
 	}

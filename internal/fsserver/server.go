@@ -181,6 +181,14 @@ func (c *call) owns(resource string) bool {
 	return false
 }
 
+// canonical is a spelling of the caller's as ROOT://name, if it means one.
+func (c *call) canonical(spelling string) string {
+	if names, err := c.o.Gate.Workspace.Parse(spelling); err == nil && len(names) == 1 {
+		return names[0].String()
+	}
+	return spelling
+}
+
 // call is the one place that every call of every tool goes through: its
 // arguments, the pre-filter for each path, the deadline, the answer.
 func (s *server) call(ctx context.Context, t *tool, m *mcpserver.Call) mcpserver.Result {
