@@ -61,7 +61,7 @@ func FuzzDoublestar(f *testing.F) {
 // FuzzKey: the key is idempotent, keeps the segments, and a folded literal
 // meets exactly the names of the same key, or of the same bytes.
 func FuzzKey(f *testing.F) {
-	for _, s := range []string{"", "A/b", "İ", "ß. ", "\u200b", "x:$y", "℀", "e\u0301\u00ad\u0323", "\xff", "i\u00ad\u0307"} {
+	for _, s := range []string{"", `a*?[{}\\b`, "A/b", "İ", "ß. ", "\u200b", "x:$y", "℀", "e\u0301\u00ad\u0323", "\xff", "i\u00ad\u0307"} {
 		f.Add(s, "A")
 	}
 	f.Fuzz(func(t *testing.T, name, other string) {

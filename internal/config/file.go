@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/postern-gate/postern/core"
+)
+
+// source is a policy file as it was found, or its absence: what a later look
+// at the same name is compared with.
+type source struct {
+	path string
+	info fs.FileInfo // nil when there is none
+	src  []byte
+}
+
+// changed reports whether the file at the same name is another one by now.
+func (s source) changed() bool {
+	info, err := os.Stat(s.path)
+	if err != nil || s.info == nil {
+		return (err == nil) != (s.info != nil)
+	}
+	return !os.SameFile(info, s.info) || info.Size() != s.info.Size() ||
+		info.Mode() != s.info.Mode() || !info.ModTime().Equal(s.info.ModTime())
+}
+
+// open reads a policy file. Trusted is for files that may loosen: others must
+// not be able to write them. One that may loosen nothing must not be a link,
+// since an error shows lines of it. A missing file is no error unless needed.
+func open(path string, trusted, needed bool) (source, []Problem) {
+	s := source{path: path}
+	refuse := func(format string, args ...any) (source, []Problem) {
+		return s, []Problem{{Pos: core.Position{File: path}, Message: fmt.Sprintf(format, args...)}}
+	}
+	if !trusted {
+		for _, p := range []string{filepath.Dir(path), path} {
+			if info, err := os.Lstat(p); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+				return refuse("a project's policy must not be reached through a link")
+			}
+		}
+	}
+	file, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !needed:
+		return s, nil
+	case err != nil:
+		return refuse("the file can't be read: %v", errors.Unwrap(err))
+	}
+	defer file.Close()
+	if s.info, err = file.Stat(); err != nil || !s.info.Mode().IsRegular() {
+		return refuse("it is not a regular file")
+	}
+	if trusted {
+		if msg := exposed(path, s.info); msg != "" {
+			return refuse("%s", msg)
+		}
+	}
+	if s.src, err = io.ReadAll(io.LimitReader(file, maxSource+1)); err != nil {
+		return refuse("the file can't be read")
+	}
+	return s, nil
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/postern-gate/postern/core"
+)
+
+// Live decides by the policy files as they are now: at most once a second it
+// looks whether one of them changed. A change that is not valid has no effect;
+// the last good policy stays, and the problem is reported once and kept. Roots
+// that a change adds are opened by the next start; one that it removes or
+// makes read-only is so at once.
+type Live struct {
+	opts   Options
+	now    func() time.Time
+	report func(error)
+
+	current atomic.Pointer[Config]
+	problem atomic.Pointer[error]
+	next    atomic.Int64 // not looked at again before, in Unix nanoseconds
+
+	mu   sync.Mutex
+	last []source // as they were at the last attempt, good or not
+}
+
+// every bounds how often files are looked at.
+const every = time.Second
+
+// OpenLive loads the policy, which must be valid, and keeps it current. Report
+// is called with each problem of a later change, and with nil when it is gone.
+func OpenLive(o Options, now func() time.Time, report func(error)) (*Live, error) {
+	c, err := Load(o)
+	if err != nil {
+		return nil, err
+	}
+	l := &Live{opts: o, now: now, report: report, last: c.sources}
+	l.current.Store(c)
+	l.next.Store(now().Add(every).UnixNano())
+	return l, nil
+}
+
+// Current returns the configuration in force. It is never nil and must not be
+// changed.
+func (l *Live) Current() *Config {
+	if now := l.now().UnixNano(); now >= l.next.Load() && l.mu.TryLock() {
+		defer l.mu.Unlock()
+		l.next.Store(now + int64(every))
+		l.look()
+	}
+	return l.current.Load()
+}
+
+func (l *Live) look() {
+	changed := false
+	for _, s := range l.last {
+		changed = changed || s.changed()
+	}
+	if !changed {
+		return
+	}
+	c, err := Load(l.opts)
+	l.last = c.sources
+	if err != nil {
+		l.problem.Store(&err)
+		l.report(err)
+		return
+	}
+	l.current.Store(c)
+	if l.problem.Swap(nil) != nil {
+		l.report(nil)
+	}
+}
+
+// Problem returns why the last change of a file is not in force, or nil.
+func (l *Live) Problem() error {
+	if err := l.problem.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Evaluate decides by the policy in force.
+func (l *Live) Evaluate(r core.Request) core.Verdict { return l.Current().Policy.Evaluate(r) }
+
+// Explain lists the rules that match, the deciding one first.
+func (l *Live) Explain(r core.Request) []core.Reason { return l.Current().Policy.Explain(r) }
+
+// Version is that of the policy in force.
+func (l *Live) Version() string { return l.Current().Policy.Version() }
+
+// ConfirmRequired reports whether the action needs confirm: true.
+func (l *Live) ConfirmRequired(a core.Action) bool { return l.Current().Policy.ConfirmRequired(a) }
+
+// IfMatchRequired reports whether the action needs the etag that was read.
+func (l *Live) IfMatchRequired(a core.Action) bool { return l.Current().Policy.IfMatchRequired(a) }

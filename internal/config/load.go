@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/policy"
+)
+
+// SystemFile is where the system's policy lies.
+const SystemFile = "/etc/postern/policy.yaml"
+
+// Options says where to look. Nothing else is read from the environment.
+type Options struct {
+	// Dirs are the folders of the command line.
+	Dirs []string
+	// PolicyFile takes the place of the user's policy and must exist; "" for
+	// the user's own.
+	PolicyFile string
+	// WorkDir is the absolute working directory.
+	WorkDir string
+	// Env looks up an environment variable: HOME, XDG_CONFIG_HOME,
+	// XDG_STATE_HOME and POSTERN_STATE are asked for.
+	Env func(string) string
+	// SystemFile stands in for the constant when it isn't "".
+	SystemFile string
+	// Binary is the running program, which no root may change; "" for none.
+	Binary string
+}
+
+// Config is everything that policy files say, checked and compiled.
+type Config struct {
+	Policy   *policy.Policy
+	Roots    []Root
+	Settings Settings
+	// Files are the policy files that were there, in the order of layers.
+	Files []string
+	// Warnings are for a person, one line each.
+	Warnings []string
+
+	sources []source
+}
+
+// Load reads every layer. Errors are faults: ConfigInvalid with an *Invalid as
+// cause for what the files say (all of it in one go), RequestInvalid when
+// there is nothing to guard, PathMissing when no root is there.
+func Load(o Options) (*Config, error) {
+	l := loader{Options: o, out: &Config{}}
+	if l.Env == nil {
+		l.Env = func(string) string { return "" }
+	}
+	l.readTrusted()
+	if err := l.failed(); err != nil {
+		return l.out, err
+	}
+	if err := l.placeRoots(); err != nil {
+		return l.out, err
+	}
+	l.readProjects()
+	l.compile()
+	return l.out, l.failed()
+}
+
+type loader struct {
+	Options
+	out      *Config
+	docs     []*document
+	problems []Problem
+	roots    []policy.Root
+}
+
+// failed returns the fault of what was found so far, across files.
+func (l *loader) failed() error {
+	all := slices.Clone(l.problems)
+	for _, d := range l.docs {
+		all = append(all, d.problems...)
+	}
+	return invalid(all)
+}
+
+func (l *loader) readTrusted() {
+	system := SystemFile
+	if l.SystemFile != "" {
+		system = l.SystemFile
+	}
+	l.read(system, true, false)
+	switch user := l.userFile(); {
+	case l.PolicyFile != "":
+		l.read(l.abs(l.WorkDir, l.PolicyFile), true, true)
+	case user != "":
+		l.read(user, true, false)
+	}
+}
+
+func (l *loader) userFile() string {
+	if dir := l.Env("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "postern", "policy.yaml")
+	}
+	if home := l.Env("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".config", "postern", "policy.yaml")
+	}
+	return ""
+}
+
+func (l *loader) readProjects() {
+	for _, r := range l.out.Roots {
+		if doc := l.read(filepath.Join(r.Path, ".postern", "policy.yaml"), false, false); doc != nil {
+			doc.layer.Root = r.Name
+		}
+	}
+}
+
+func (l *loader) read(path string, trusted, needed bool) *document {
+	s, problems := open(path, trusted, needed)
+	l.problems = append(l.problems, problems...)
+	l.out.sources = append(l.out.sources, s)
+	if s.info == nil || len(problems) > 0 {
+		return nil
+	}
+	doc := read(path, s.src, !trusted)
+	l.docs = append(l.docs, doc)
+	l.out.Files = append(l.out.Files, path)
+	return doc
+}
+
+// compile checks what needs the roots, then compiles the layers one after
+// another: a file's examples are about the layers up to its own, so that a
+// project that tightens doesn't break those of its user.
+func (l *loader) compile() {
+	for _, d := range l.docs {
+		for _, check := range d.later {
+			check(l.roots)
+		}
+	}
+	if l.failed() != nil {
+		return
+	}
+	settings := merge{Settings: defaults(), stated: map[string]bool{}}
+	fallback := policy.Default()
+	c := policy.Config{Roots: l.roots, Fallback: &fallback, Protected: l.protected()}
+	l.out.Policy = l.compiled(c)
+	for _, d := range l.docs {
+		c.Layers, c.Lift = append(c.Layers, d.layer), append(c.Lift, d.lift...)
+		l.out.Policy = l.compiled(c)
+		d.try(l.out.Policy, l.roots)
+		for _, apply := range d.settings {
+			apply(&settings)
+		}
+	}
+	l.out.Settings = settings.Settings
+}
+
+// compiled: patterns are checked by now, so an error here is one of ours.
+func (l *loader) compiled(c policy.Config) *policy.Policy {
+	p, err := policy.Compile(c)
+	if err != nil {
+		l.problems = append(l.problems, Problem{Pos: core.Position{File: "policy"}, Message: fault.As(err).Error()})
+	}
+	return p
+}
+
+func (l *loader) abs(base, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(base, path)
+}
+
+// StateDir returns the state directory that the environment names, "" when it
+// names none.
+func StateDir(env func(string) string) string {
+	if dir := env("POSTERN_STATE"); filepath.IsAbs(dir) {
+		return filepath.Clean(dir)
+	}
+	if dir := env("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "postern")
+	}
+	if home := env("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "postern")
+	}
+	return ""
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/textsafe"
+)
+
+// Problem is one error in a policy file.
+type Problem struct {
+	Pos     core.Position
+	Message string
+	Line    string // the source line
+}
+
+// Invalid is every error that was found. It is the cause of the fault that
+// Load returns; Error draws all of them with source line and caret.
+type Invalid struct{ Problems []Problem }
+
+// Error returns the problems one after another, each as
+//
+//	policy.yaml:7:8: what is wrong
+//	  7 | deny: [a/]
+//	    |        ^
+func (e *Invalid) Error() string {
+	var b strings.Builder
+	for i, p := range e.Problems {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(p.draw())
+	}
+	return b.String()
+}
+
+const (
+	shownBefore = 60 // characters of a long line before the caret
+	shownAfter  = 40
+	maxShown    = 100 // problems of one file
+)
+
+func (p Problem) draw() string {
+	head := textsafe.Clean(p.Pos.String() + ": " + p.Message).String()
+	if p.Pos.Line == 0 {
+		return head
+	}
+	before, after := split(p.Line, p.Pos.Column-1)
+	number := fmt.Sprintf("%3d", p.Pos.Line)
+	clean := func(s string) string { return textsafe.Clean(strings.ReplaceAll(s, "\t", " ")).String() }
+	return head + "\n" + number + " | " + clean(before) + clean(after) +
+		"\n" + strings.Repeat(" ", len(number)) + " | " + strings.Repeat(" ", len([]rune(clean(before)))) + "^"
+}
+
+// split cuts the line at the caret and shortens both halves.
+func split(line string, at int) (string, string) {
+	runes := []rune(line)
+	at = min(max(at, 0), len(runes))
+	before, after := runes[:at], runes[at:]
+	if len(before) > shownBefore {
+		before = before[len(before)-shownBefore:]
+	}
+	if len(after) > shownAfter {
+		after = after[:shownAfter]
+	}
+	return string(before), string(after)
+}
+
+// invalid returns the fault of the problems, nil when there are none.
+func invalid(problems []Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Pos.File, b.Pos.File), cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
+	})
+	first := problems[0]
+	return &fault.Error{
+		Code: fault.ConfigInvalid, Op: "policy", Resource: first.Pos.File,
+		Rule: first.Pos.String() + ": " + first.Message,
+		Err:  &Invalid{Problems: problems[:min(len(problems), maxShown)]},
+	}
+}
