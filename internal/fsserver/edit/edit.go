@@ -45,12 +45,6 @@ type Refusal struct {
 // Error returns the reason.
 func (r *Refusal) Error() string { return r.Because }
 
-// Fault is the refusal for the crossing, which keeps it as the cause: whoever
-// answers finds Near there with errors.As.
-func (r *Refusal) Fault() *fault.Error {
-	return &fault.Error{Code: r.Code, Rule: r.Because, Hint: r.Next, Err: r}
-}
-
 // Apply returns src with the edits made in order, each on the result of the
 // one before it. It makes all of them or returns a *Refusal and no text. The
 // line numbers in a refusal count in the text that the refused edit met. src
