@@ -48,6 +48,7 @@ func (g *gate) call(ctx context.Context, c *Call) Result {
 		g.ended <- nil
 		return own("let go")
 	case <-ctx.Done():
+		c.Progress(1, 0, textsafe.Clean("must never be seen"))
 		g.ended <- ctx.Err()
 		return own("must never be seen")
 	}

@@ -43,6 +43,7 @@ func TestReader(t *testing.T) {
 		"CR stays":              {"a\r\n", []string{"a\r"}},
 		"empty":                 {"", nil},
 		"at the cap":            {strings.Repeat("y", 100000) + "\nb\n", []string{strings.Repeat("y", 100000), "b"}},
+		"one beyond the cap":    {strings.Repeat("y", 100001) + "\nb\n", []string{"too long: ", "b"}},
 		"too long, id first":    {`{"jsonrpc":"2.0","id":5,"method":"m","params":{"id":9,"c":"` + big + big + "\"}}\nb\n", []string{"too long: 5", "b"}},
 		"too long, id last":     {`{"method":"m","params":{"c":"` + big + big + `","id":3},"jsonrpc":"2.0","id":"q\"1"}` + "\nb\n", []string{`too long: "q\"1"`, "b"}},
 		"too long, two ids":     {`{"id":1,"c":"` + big + big + `","Id":2}` + "\nb\n", []string{"too long: ", "b"}},
