@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/config"
+)
+
+// place is a home, a system file and a folder to guard, all in a temporary one.
+type place struct {
+	t               *testing.T
+	home, dir, work string
+	opts            config.Options
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	base := t.TempDir()
+	p := &place{t: t, home: filepath.Join(base, "home"), dir: filepath.Join(base, "dir"), work: base}
+	for _, d := range []string{p.home, p.dir} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.opts = config.Options{
+		Dirs: []string{p.dir}, WorkDir: base, SystemFile: filepath.Join(base, "system", "policy.yaml"),
+		Env: func(key string) string { return map[string]string{"HOME": p.home}[key] },
+	}
+	return p
+}
+
+func (p *place) write(path, text string) string {
+	p.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil { // whatever the umask
+		p.t.Fatal(err)
+	}
+	return path
+}
+
+func (p *place) user(text string) string {
+	return p.write(filepath.Join(p.home, ".config/postern/policy.yaml"), text)
+}
+
+func (p *place) system(text string) string { return p.write(p.opts.SystemFile, text) }
+
+func (p *place) project(text string) string {
+	return p.write(filepath.Join(p.dir, ".postern/policy.yaml"), text)
+}
+
+func (p *place) load() *config.Config {
+	p.t.Helper()
+	c, err := config.Load(p.opts)
+	if err != nil {
+		p.t.Fatalf("%v\n%v", err, errors.Unwrap(err))
+	}
+	return c
+}
+
+func (p *place) refused(code fault.Code, want string) {
+	p.t.Helper()
+	_, err := config.Load(p.opts)
+	text := ""
+	if err != nil {
+		text = err.Error()
+		if cause := errors.Unwrap(err); cause != nil {
+			text += "\n" + cause.Error()
+		}
+	}
+	if fault.CodeOf(err) != code || !strings.Contains(text, want) {
+		p.t.Errorf("code %v, want %v with %q:\n%s", fault.CodeOf(err), code, want, text)
+	}
+}
+
+func file(a core.Action, name string) core.Request {
+	return core.Request{Action: a, Resource: core.File("project", name)}
+}
+
+func TestNoPolicyIsTheShippedDefault(t *testing.T) {
+	p := newPlace(t)
+	c := p.load()
+	for a, want := range map[core.Action]core.Decision{
+		core.FSRead: core.Allow, core.FSWrite: core.Allow, core.FSDelete: core.Ask, core.FSRename: core.Allow,
+	} {
+		if got := c.Policy.Evaluate(file(a, "x")); got.Decision != want {
+			t.Errorf("%v: %v", a, got)
+		}
+	}
+	if len(c.Roots) != 1 || c.Roots[0].Name != "project" || c.Roots[0].Path != p.dir || len(c.Files) != 0 {
+		t.Errorf("roots %+v, files %v", c.Roots, c.Files)
+	}
+	if !c.Policy.ConfirmRequired(core.FSDelete) || !c.Settings.Envelope || c.Settings.Ask.Wait != 45*time.Second {
+		t.Errorf("settings %+v", c.Settings)
+	}
+}
+
+// TestPartialPolicy: what a file leaves out is as shipped.
+func TestPartialPolicy(t *testing.T) {
+	p := newPlace(t)
+	p.user("version: 1\nrules: { fs.delete: allow }\nrequire: { ifMatch: [fs.write] }\n")
+	c := p.load()
+	for a, want := range map[core.Action]core.Decision{core.FSDelete: core.Allow, core.FSWrite: core.Allow, core.FSRead: core.Allow} {
+		if got := c.Policy.Evaluate(file(a, "x")); got.Decision != want {
+			t.Errorf("%v: %v", a, got)
+		}
+	}
+	if !c.Policy.IfMatchRequired(core.FSWrite) || !c.Policy.ConfirmRequired(core.FSDelete) {
+		t.Error("require")
+	}
+	p.user("version: 1\nrules: { fs.read: allow }\ndefault: deny\n")
+	if got := p.load().Policy.Evaluate(file(core.FSWrite, "x")); got.Decision != core.Deny || got.Reason.Step != core.StepDefault {
+		t.Errorf("a stated default: %v", got)
+	}
+}
+
+func TestLayersAndSettings(t *testing.T) {
+	p := newPlace(t)
+	p.system("version: 1\nenvelope: on\nlimits: { call: 30s }\negress: { ports: [443, 80] }\ntools: { off: [a] }\nundo: { keep: 1d }\n")
+	p.user("version: 1\nenvelope: off\nlimits: { call: 50s, answer: 20MiB }\negress: { ports: [443, 22] }\ntools: { off: [b] }\nundo: { keep: 2d, max_entries: 5 }\nscreen: { strict: true }\nrules: { fs.write: allow }\n")
+	p.project("version: 1\ndeny: [{ match: gen, why: made by make }]\nlimits: { answer: 30MiB, whole_read: 1KiB }\nscreen: { strict: true }\nrules: { fs.write: ask, fs.delete: allow }\n")
+	c := p.load()
+	s := c.Settings
+	if !s.Envelope || s.Limits.Call != 30*time.Second || s.Limits.Answer != 20<<20 || s.Limits.WholeRead != 1<<10 ||
+		!cmp.Equal(s.Egress.Ports, []uint16{443}) || !cmp.Equal(s.ToolsOff, []string{"a", "b"}) ||
+		s.Undo.Keep != 48*time.Hour || s.Undo.MaxEntries != 5 || !s.Screen.Strict {
+		t.Errorf("settings %+v", s)
+	}
+	if got := c.Policy.Evaluate(file(core.FSRead, "Gen/x")); got.Decision != core.Deny || !strings.Contains(got.Reason.String(), `deny "gen" (`+c.Files[2]+":2:17): made by make") {
+		t.Errorf("deny: %v", got.Reason)
+	}
+	if got := c.Policy.Evaluate(file(core.FSWrite, "x")); got.Decision != core.Ask {
+		t.Errorf("the project tightens: %v", got)
+	}
+	if got := c.Policy.Evaluate(file(core.FSDelete, "x")); got.Decision != core.Ask {
+		t.Errorf("the project loosens: %v", got)
+	}
+}
+
+func TestProjectOnlyTightens(t *testing.T) {
+	for _, text := range []string{
+		"roots: { x: { path: / } }", "allow_sensitive: [dotenv]", "envelope: off", "undo: { keep: 1d }", "ask: { wait: 1s }",
+		"egress: { ports: [22] }", "audit: { reads: allow }", "audit: { paths: plain }", "screen: { strict: false }", "screen: { results: mark }",
+	} {
+		p := newPlace(t)
+		p.project("version: 1\n" + text + "\n")
+		p.refused(fault.ConfigInvalid, "a project's policy can only tighten")
+		p = newPlace(t) // the control: the user may
+		p.user("version: 1\n" + strings.ReplaceAll(text, "{ path: / }", "{ path: . }") + "\n")
+		p.load()
+	}
+}
+
+func TestPolicyFlag(t *testing.T) {
+	p := newPlace(t)
+	p.user("version: 1\nnonsense: 1\n")
+	p.opts.PolicyFile = "mine.yaml"
+	p.refused(fault.ConfigInvalid, "can't be read: no such file")
+	p.write(filepath.Join(p.work, "mine.yaml"), "version: 1\nrules:\n  proc.exec: { \"fw\": deny, else: allow }\n")
+	c := p.load()
+	got := c.Policy.Evaluate(core.Request{Action: core.ProcExec, Resource: core.File("", "/t/sbin/fw")})
+	if pos := got.Reason.Pos; got.Decision != core.Deny || pos.Line != 3 || pos.Column != 16 || !strings.Contains(got.Reason.Rule, `"fw"`) {
+		t.Errorf("%+v", got)
+	}
+	if got := c.Policy.Evaluate(core.Request{Action: core.ProcExec, Resource: core.File("", "/t/sbin/ok")}); got.Decision != core.Allow {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestRoots(t *testing.T) {
+	type root struct{ Name, Path string }
+	tests := map[string]struct {
+		user string
+		dirs []string
+		want []root
+		code fault.Code
+		text string
+	}{
+		"one":        {dirs: []string{"dir"}, want: []root{{"project", "dir"}}},
+		"two":        {dirs: []string{"dir", "home"}, want: []root{{"dir", "dir"}, {"home", "home"}}},
+		"collision":  {dirs: []string{"dir", "home/dir"}, code: fault.RequestInvalid, text: "each once"},
+		"odd name":   {dirs: []string{"dir", "My Dir"}, code: fault.RequestInvalid, text: "My Dir"},
+		"none":       {code: fault.RequestInvalid, text: "no folder is given"},
+		"missing":    {dirs: []string{"nope"}, code: fault.PathMissing, text: "nope"},
+		"dot":        {user: "roots: { a: { path: . } }", dirs: []string{"dir"}, want: []root{{"a", "dir"}}},
+		"dot alone":  {user: "roots: { a: { path: . } }", want: []root{{"a", "."}}},
+		"dot of two": {user: "roots: { a: { path: . } }", dirs: []string{"dir", "home"}, code: fault.ConfigInvalid, text: "several are"},
+		"home":       {user: "roots: { a: { path: ~/x }, b: { path: \"~\" } }", want: []root{{"a", "home/x"}, {"b", "home"}}},
+		"relative":   {user: "roots: { a: { path: .. } }", want: []root{{"a", "home/.config"}}},
+		"foreign":    {user: "roots: { a: { path: ~/ } }", dirs: []string{"dir"}, code: fault.RequestInvalid, text: "none of them"},
+		"same":       {user: "roots: { a: { path: ~/ } }", dirs: []string{"home"}, want: []root{{"a", "home"}}},
+		"alias":      {user: "roots: { a: { path: ., alias: b }, b: { path: . } }", code: fault.ConfigInvalid, text: "already that of"},
+		"state":      {dirs: []string{"home/.local/state/postern/undo"}, code: fault.RequestInvalid, text: "own state"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			p.opts.Dirs = tc.dirs
+			if tc.user != "" {
+				p.user("version: 1\n" + tc.user + "\n")
+			}
+			if tc.want == nil {
+				p.refused(tc.code, tc.text)
+				return
+			}
+			var got []root
+			for _, r := range p.load().Roots {
+				rel, err := filepath.Rel(p.work, r.Path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, root{r.Name, rel})
+			}
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestRootFieldsAndWarnings(t *testing.T) {
+	p := newPlace(t)
+	p.user("version: 1\nroots:\n  a: { path: ., access: read, alias: res, mounts: [m/n], hardlinks: deny }\n  b: { path: ~/gone }\n  all: { path: / }\ndeny: [\"res://x\"]\nexamples:\n  - { fs.read: \"res://x/y\", decision: deny }\n  - { fs.write: \"a://z\", decision: deny }\n")
+	c := p.load()
+	r := c.Roots[0]
+	if !r.ReadOnly || r.Alias != "res" || !cmp.Equal(r.Mounts, []string{"m/n"}) || !r.DenyHardlinks || !c.Roots[1].Missing {
+		t.Errorf("%+v", c.Roots)
+	}
+	if len(c.Warnings) != 2 || !strings.Contains(c.Warnings[0], "gone") || !strings.Contains(c.Warnings[1], "whole file system") {
+		t.Errorf("warnings %q", c.Warnings)
+	}
+	rel := strings.TrimPrefix(p.home, "/")
+	for name, entry := range map[string]string{
+		rel + "/.bashrc": "shell", "home/x/.profile": "shell", "root/.zshrc": "shell", "srv/.bashrc": "",
+		rel + "/.local/state/postern/keys/log": "postern-state", strings.TrimPrefix(c.Files[0], "/"): "postern",
+	} {
+		got := c.Policy.Evaluate(core.Request{Action: core.FSWrite, Resource: core.File("all", name)})
+		if got.Reason.Builtin != entry {
+			t.Errorf("%s: %q, want %q", name, got.Reason.Builtin, entry)
+		}
+	}
+}
+
+func TestFilesThatOthersCanWrite(t *testing.T) {
+	for name, spoil := range map[string]func(*place, string) error{
+		"others can write the file": func(_ *place, f string) error { return os.Chmod(f, 0o664) },
+		"anybody can replace":       func(_ *place, f string) error { return os.Chmod(filepath.Dir(f), 0o777) },
+		"not a regular file":        func(_ *place, f string) error { return errors.Join(os.Remove(f), os.Mkdir(f, 0o755)) },
+	} {
+		p := newPlace(t)
+		if err := spoil(p, p.user("version: 1\n")); err != nil {
+			t.Fatal(err)
+		}
+		p.refused(fault.ConfigInvalid, name)
+	}
+	p := newPlace(t)
+	link := p.project("version: 1\n")
+	if err := errors.Join(os.Rename(link, link+"x"), os.Symlink(link+"x", link)); err != nil {
+		t.Fatal(err)
+	}
+	p.refused(fault.ConfigInvalid, "through a link")
+	if err := os.Chmod(p.user("version: 1\n"), 0o664&^fs.FileMode(0o020)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestExamplesAreChecked(t *testing.T) {
+	p := newPlace(t)
+	p.user("version: 1\nexamples:\n  - { fs.read: \"project://a\", decision: allow }\n  - { fs.delete: \"project://a\", decision: allow }\n")
+	p.refused(fault.ConfigInvalid, "policy.yaml:4:5: the example says allow, the policy decides ask: fs.delete: ask")
+	p.user("version: 1\nagents: { x: { fs.delete: allow } }\nexamples:\n  - { fs.delete: \"project://a\", agent: x, decision: allow }\n  - { tool.call: a/b, class: runtime, decision: ask }\n")
+	p.project("version: 1\ndeny: [a]\nexamples: [{ fs.delete: \"project://a\", agent: x, decision: deny }]\n")
+	p.load() // the project's deny does not break the user's example
+}
+
+func TestProblemsOfAllFilesAtOnce(t *testing.T) {
+	p := newPlace(t)
+	p.system("version: 2\n")
+	p.user("version: 1\ndeny: [1, a]\nfoo: bar\n")
+	_, err := config.Load(p.opts)
+	var invalid *config.Invalid
+	if !errors.As(err, &invalid) || len(invalid.Problems) != 3 {
+		t.Fatalf("%v", err)
+	}
+	for _, pr := range invalid.Problems {
+		if pr.Pos.File == "" || pr.Pos.Line == 0 || pr.Pos.Column == 0 || pr.Line == "" {
+			t.Errorf("no place: %+v", pr)
+		}
+	}
+}
