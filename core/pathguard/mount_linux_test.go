@@ -220,8 +220,8 @@ func TestMountFolding(t *testing.T) {
 		if err != nil {
 			testenv.Missing(t, "no FUSE: "+err.Error())
 		}
-		defer func() { must(t, server.Unmount()) }()
 		b.open()
+		defer func() { must(t, b.root.Close()); must(t, server.Unmount()) }()
 		prepare(b.root)
 		if b.root.CoarseTimes() == false {
 			t.Error("times of a FUSE file system can't be relied on")

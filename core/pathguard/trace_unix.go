@@ -95,6 +95,8 @@ func (t *tracer) take(name string) (bool, error) {
 	switch {
 	case err == unix.ENOENT && t.equiv:
 		return t.takeEqual(name)
+	case slices.Contains(t.pending, "..") && err == unix.ENOENT:
+		return false, err // lexically it would lead on
 	case err == unix.ENOENT, err == unix.ENOTDIR, err == unix.EACCES:
 		t.done = append(t.done, name)
 		return true, nil
@@ -111,6 +113,9 @@ func (t *tracer) take(name string) (bool, error) {
 		return false, err
 	case to.kind != KindDir:
 		unix.Close(fd)
+		if len(t.pending) > 0 {
+			return false, unix.ENOTDIR
+		}
 		t.done = append(t.done, name)
 		return true, nil
 	}
@@ -164,7 +169,7 @@ func (t *tracer) rebase(abs string, rest []string) error {
 		return t.start.fault(fault.PathEscape, "", nil)
 	}
 	if p, rel, ok := l.locate(path.Clean("/" + plain)); ok {
-		return t.enter(p.root, strings.Split(rel+"/"+abs[len(plain):], "/"))
+		return t.enter(p.root, strings.Split(rel+abs[len(plain):], "/"))
 	}
 	if p, rel, ok := l.locate(path.Clean(abs)); ok {
 		return t.enter(p.root, strings.Split(rel, "/"))

@@ -29,7 +29,7 @@ func realSeam() seam {
 }
 
 const (
-	copyBuffer = 128 << 10
+	copyBuffer = 32 << 10
 	// A rename that another program holds up is tried this often, this far
 	// apart: long enough for a scanner or an editor, short enough for a call.
 	heldTries = 10
