@@ -24,6 +24,12 @@ func WithoutOpenat2(r *Root, errno unix.Errno) {
 // FailExchange, FailRename and FailWrite replace one call each.
 func (s *seam) FailExchange(f func(dir int, a, b string) error) { s.exchange = f }
 
+func (s *seam) FailOpen(f func(int, string, int, uint32) (int, error)) { s.open = f }
+
+func (s *seam) Open(dir int, rel string, flags int, mode uint32) (int, error) {
+	return s.open(dir, rel, flags, mode)
+}
+
 func (s *seam) FailRename(f func(int, string, int, string) error) { s.rename = f }
 
 func (s *seam) FailRenameTo(f func(int, string, int, string) error) { s.renameTo = f }

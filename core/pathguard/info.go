@@ -125,21 +125,6 @@ func (s *stat) goMode() fs.FileMode {
 	return m
 }
 
-// posixMode is the inverse of goMode for the bits that chmod takes.
-func posixMode(m fs.FileMode) uint32 {
-	bits := uint32(m.Perm())
-	if m&fs.ModeSetuid != 0 {
-		bits |= modeSetuid
-	}
-	if m&fs.ModeSetgid != 0 {
-		bits |= modeSetgid
-	}
-	if m&fs.ModeSticky != 0 {
-		bits |= modeSticky
-	}
-	return bits
-}
-
 func (s *stat) info() Info {
 	return Info{
 		Kind: s.kind(), Size: s.size, Mode: s.goMode(), Nlink: uint64(s.nlink),

@@ -88,10 +88,13 @@ func (t *Target) inPlaceDone(f *File, s Sync) (Written, error) {
 			return Written{}, t.name.halfway(err, "the content could not be written to the disk")
 		}
 	}
+	if err := t.settled(); err != nil {
+		return Written{}, err
+	}
 	st, err := statFD(f.fd)
 	now, err2 := statAt(t.dir, t.base)
 	if err != nil || err2 != nil || now.ident != st.ident {
 		return Written{}, t.name.halfway(errors.Join(err, err2), "another program replaced the file at the same moment")
 	}
-	return Written{Info: st.info(), InPlace: true}, t.settled()
+	return Written{Info: st.info(), InPlace: true}, nil
 }

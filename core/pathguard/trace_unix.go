@@ -165,9 +165,6 @@ func (t *tracer) up() error {
 func (t *tracer) rebase(abs string, rest []string) error {
 	abs = strings.Join(append([]string{abs}, rest...), "/")
 	l, plain := t.start.root.layout(), firstPlain(abs)
-	if l == nil {
-		return t.start.fault(fault.PathEscape, "", nil)
-	}
 	if p, rel, ok := l.locate(path.Clean("/" + plain)); ok {
 		return t.enter(p.root, strings.Split(rel+abs[len(plain):], "/"))
 	}

@@ -132,10 +132,8 @@ func (r *Root) step(dir int, at fsTraits, upTo, name string, flags int, mode uin
 	if err == nil && !at.holds(&st) {
 		at, err = r.enter(fd, strings.TrimSuffix(upTo, "/"))
 	}
-	if l := r.layout(); err == nil && l != nil {
-		if _, ok := l.ids[st.ident]; ok {
-			err = Name{root: r, rel: strings.TrimSuffix(upTo, "/")}.known(st.ident)
-		}
+	if err == nil {
+		err = Name{root: r, rel: strings.TrimSuffix(upTo, "/")}.known(st.ident)
 	}
 	if err != nil {
 		unix.Close(fd)

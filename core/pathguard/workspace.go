@@ -239,27 +239,24 @@ func (n Name) guarded() error {
 
 // known refuses a protected file under whatever name it was reached.
 func (n Name) known(id ident) error {
-	if l := n.root.layout(); l != nil {
-		if _, ok := l.ids[id]; ok {
-			return n.fault(fault.PolicyDenied, ruleBuiltin, nil)
-		}
+	if _, ok := n.root.layout().ids[id]; ok {
+		return n.fault(fault.PolicyDenied, ruleBuiltin, nil)
 	}
 	return nil
 }
 
 // movable refuses to move or remove what a root or a protected path hangs on.
 func (n Name) movable(id ident) error {
-	if l := n.root.layout(); l != nil {
-		if _, ok := l.above[id]; ok {
-			return n.fault(fault.PolicyDenied, ruleAbove, nil)
-		}
+	if _, ok := n.root.layout().above[id]; ok {
+		return n.fault(fault.PolicyDenied, ruleAbove, nil)
 	}
 	return nil
 }
 
+// layout is empty for a root that is in no workspace yet.
 func (r *Root) layout() *layout {
 	if w := r.ws.Load(); w != nil {
 		return w.layout.Load()
 	}
-	return nil
+	return &layout{}
 }

@@ -197,14 +197,14 @@ func (t *Target) held(rename func() error) error {
 // finish proves that the new file has the name, and makes it durable.
 func (t *Target) finish(tmp *temp, s Sync, w *Written) error {
 	tmp.discard()
+	if err := t.settled(); err != nil {
+		return err
+	}
 	st, err := statAt(t.dir, t.base)
 	if err != nil || st.ident != tmp.id {
 		return t.name.halfway(err, "another program replaced the file at the same moment")
 	}
 	w.Info = st.info()
-	if err := t.settled(); err != nil {
-		return err
-	}
 	if s == SyncAll {
 		if err := t.syncDir(); err != nil {
 			return t.name.halfway(err, "the folder could not be written to the disk")
@@ -224,7 +224,7 @@ func (t *Target) Create(content io.Reader, mode fs.FileMode, o WriteOptions) (Wr
 	if err := t.ready(); err != nil {
 		return Written{}, err
 	}
-	tmp, err := t.newTemp(posixMode(mode) & 0o777)
+	tmp, err := t.newTemp(uint32(mode.Perm()))
 	if err != nil {
 		return Written{}, t.name.failure(err)
 	}
@@ -278,7 +278,7 @@ func (t *Target) Mkdir(mode fs.FileMode) error {
 	if err := t.ready(); err != nil {
 		return err
 	}
-	err := again(func() error { return unix.Mkdirat(t.dir, t.base, posixMode(mode)&0o777) })
+	err := again(func() error { return unix.Mkdirat(t.dir, t.base, uint32(mode.Perm())) })
 	if err == unix.EEXIST {
 		return t.name.stale(ruleThere)
 	}
