@@ -293,6 +293,9 @@ func (r Reason) String() string {
 	why := r.Why
 	if why == "" && int(r.Step) < len(stepWhy) {
 		why = stepWhy[r.Step]
+		if r.Step == StepBoundary && r.Decision == Allow {
+			why = "it is within the allowed boundary"
+		}
 	}
 	at := r.Pos.String()
 	if r.Builtin != "" {

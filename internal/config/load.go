@@ -40,6 +40,9 @@ type Config struct {
 	Settings Settings
 	// Files are the policy files that were there, in the order of layers.
 	Files []string
+	// UserFile is the user's own policy, whether it exists or not: where a
+	// person would allow something.
+	UserFile string
 	// Warnings are for a person, one line each.
 	Warnings []string
 
@@ -89,11 +92,12 @@ func (l *loader) readTrusted() {
 		system = l.SystemFile
 	}
 	l.read(system, true, false)
-	switch user := l.userFile(); {
-	case l.PolicyFile != "":
-		l.read(l.abs(l.WorkDir, l.PolicyFile), true, true)
-	case user != "":
-		l.read(user, true, false)
+	l.out.UserFile = l.userFile()
+	if l.PolicyFile != "" {
+		l.out.UserFile = l.abs(l.WorkDir, l.PolicyFile)
+	}
+	if l.out.UserFile != "" {
+		l.read(l.out.UserFile, true, l.PolicyFile != "")
 	}
 }
 
@@ -143,15 +147,16 @@ func (l *loader) compile() {
 	settings := merge{Settings: defaults(), stated: map[string]bool{}}
 	fallback := policy.Default()
 	c := policy.Config{Roots: l.roots, Fallback: &fallback, Protected: l.protected()}
-	l.out.Policy = l.compiled(c)
 	for _, d := range l.docs {
 		c.Layers, c.Lift = append(c.Layers, d.layer), append(c.Lift, d.lift...)
-		l.out.Policy = l.compiled(c)
-		d.try(l.out.Policy, l.roots)
+		if len(d.examples) > 0 {
+			d.try(l.compiled(c), l.roots)
+		}
 		for _, apply := range d.settings {
 			apply(&settings)
 		}
 	}
+	l.out.Policy = l.compiled(c)
 	l.out.Settings = settings.Settings
 }
 
