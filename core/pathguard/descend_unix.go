@@ -154,7 +154,7 @@ func (t *Target) removeJudged(f *found) error {
 		return nil // somebody else removed it
 	case err != nil:
 		return err
-	case st.ident != f.st.ident:
+	case st.ident != f.st.ident, flags == 0 && !f.st.sameBut(&st):
 		return f.name.stale(ruleGone)
 	}
 	return again(func() error { return unix.Unlinkat(parent, base, flags) })

@@ -45,17 +45,24 @@ func (t *Target) newTemp(mode uint32) (*temp, error) {
 	return tmp, nil
 }
 
-// discard closes the file and removes what has the temp name: the unfinished
-// file, or the displaced one.
+// discard removes what has the temp name and closes the file, in this order:
+// while it is open no other file gets its inode number.
 func (p *temp) discard() {
 	if p.fd < 0 {
 		return
 	}
+	p.unname()
 	unix.Close(p.fd)
 	p.fd = -1
+}
+
+// unname removes what has the temp name: the unfinished file, or the displaced
+// one, and nothing else.
+func (p *temp) unname() {
 	if st, err := statAt(p.t.dir, p.base); !p.keep && err == nil && st.ident == p.named {
 		_ = unix.Unlinkat(p.t.dir, p.base, 0)
 	}
+	p.keep = true
 }
 
 // abandon removes an empty temp file that was made in a directory which is not

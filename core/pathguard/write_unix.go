@@ -194,9 +194,10 @@ func (t *Target) held(rename func() error) error {
 	}
 }
 
-// finish proves that the new file has the name, and makes it durable.
+// finish proves that the new file has the name, and makes it durable. The temp
+// file is still open, so that its identity is its own.
 func (t *Target) finish(tmp *temp, s Sync, w *Written) error {
-	tmp.discard()
+	tmp.unname()
 	if err := t.settled(); err != nil {
 		return err
 	}
