@@ -142,20 +142,26 @@ func decodeEdit(o mcpwire.Object, e *edit.Edit) (err error) {
 	return err
 }
 
+// paths are the paths that a parameter holds, none for one that is no path.
+func (p *param) paths(a *arguments) []string {
+	if p.use == core.ActionUnknown {
+		return nil
+	}
+	switch target := p.bind(a).(type) {
+	case *string:
+		return []string{*target}
+	case *[]string:
+		return *target
+	}
+	return nil
+}
+
 // spellings returns every path among the arguments, in the order of the
 // parameters.
 func (t *tool) spellings(a *arguments) []string {
 	var all []string
-	for _, p := range t.params {
-		if p.use == core.ActionUnknown {
-			continue
-		}
-		switch target := p.bind(a).(type) {
-		case *string:
-			all = append(all, *target)
-		case *[]string:
-			all = append(all, *target...)
-		}
+	for i := range t.params {
+		all = append(all, t.params[i].paths(a)...)
 	}
 	return all
 }

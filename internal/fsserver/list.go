@@ -151,7 +151,7 @@ func appendItem(b []byte, e pathguard.Entry) []byte {
 	if e.Reachable {
 		b = appendScrubbed(b, e.Name)
 	} else {
-		b = append(mcpwire.AppendString(b, textsafe.Name(e.Name)), `,"reachable":false`...)
+		b = append(appendScrubbed(b, textsafe.Name(e.Name)), `,"reachable":false`...)
 	}
 	return mcpwire.AppendString(append(b, `,"type":`...), treeType(e.Kind))
 }

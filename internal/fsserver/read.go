@@ -42,6 +42,9 @@ func (c *call) readText(ctx context.Context, path string) (text, error) {
 	if c.args.head.given && c.args.tail.given {
 		return text{}, invalid("head and tail can't be used together", "send one of them")
 	}
+	if err := c.bad[path]; err != nil {
+		return text{}, err
+	}
 	f, err := c.gate.Open(ctx, path)
 	if err != nil {
 		return text{}, err
@@ -128,7 +131,11 @@ func head(r io.ReaderAt, lines, limit int64) (content []byte, cut bool, err erro
 			}
 		}
 		if int64(len(part)) > room {
-			return dropPartial(append(content, part[:room]...)), true, nil
+			content = append(content, part[:room]...)
+			if string(part[room:]) == "\n" && atEnd(r, limit+1) {
+				return content, false, nil // only the line feed that is left off
+			}
+			return dropPartial(content), true, nil
 		}
 		content = append(content, part...)
 		if lines > 0 && len(part) == 0 {
@@ -136,6 +143,11 @@ func head(r io.ReaderAt, lines, limit int64) (content []byte, cut bool, err erro
 		}
 	}
 	return content, false, nil
+}
+
+func atEnd(r io.ReaderAt, offset int64) bool {
+	next, err := section(r, offset, 1)
+	return err == nil && len(next) == 0
 }
 
 // tail reads the last lines of size bytes with their line feeds; a final line
@@ -213,6 +225,7 @@ func readMultipleFiles(ctx context.Context, c *call) (reply, error) {
 		total += int64(len(t.content))
 		parts = append(parts, textsafe.Name(path)+":\n"+t.content+"\n")
 		sources = append(sources, t.name.String())
+		r.outcome.Partial = r.outcome.Partial || t.cut
 		r.outcome.RescanPending = r.outcome.RescanPending || t.raced
 	}
 	r.body, r.source = strings.Join(parts, "\n---\n"), strings.Join(sources, " ")

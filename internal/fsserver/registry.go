@@ -27,7 +27,10 @@ type param struct {
 	choices     []string
 	// use is what the tool does with the path that the parameter holds; a
 	// parameter that is no path has none.
-	use  core.Action
+	use core.Action
+	// each says that the paths of a list stand for themselves: one that is
+	// refused doesn't refuse the call.
+	each bool
 	bind func(*arguments) any
 }
 
@@ -115,7 +118,7 @@ func readTools() []tool {
 		},
 		{
 			name: "read_multiple_files", about: "Read several text files at once; one that fails does not stop the others.", hints: reads,
-			params: []param{{name: "paths", required: true, use: core.FSRead, bind: func(a *arguments) any { return &a.paths }}},
+			params: []param{{name: "paths", required: true, use: core.FSRead, each: true, bind: func(a *arguments) any { return &a.paths }}},
 			run:    readMultipleFiles,
 		},
 	}

@@ -144,7 +144,8 @@ type call struct {
 	*server
 	tool      *tool
 	args      arguments
-	spellings []string // the caller's paths
+	spellings []string         // the caller's paths
+	bad       map[string]error // those that the pre-filter refused, where each stands for itself
 	gate      *enforce.Gate
 	session   *mcpserver.Session
 	roots     view
@@ -194,29 +195,41 @@ func (c *call) canonical(spelling string) string {
 func (s *server) call(ctx context.Context, t *tool, m *mcpserver.Call) mcpserver.Result {
 	c := &call{server: s, tool: t, session: m.Session}
 	var err error
-	if c.args, err = t.read(m.Arguments); err == nil {
-		c.spellings = t.spellings(&c.args)
-		err = s.prefilter(c.spellings)
-	}
-	if err != nil {
+	if c.args, err = t.read(m.Arguments); err != nil {
 		f := *fault.As(err)
-		f.Op = "tool.call"
-		s.record(m.Session, t.name, &f)
-		if f.Resource == "" {
-			f.Resource = t.name
-			return mcpserver.Refusal(&f, "")
-		}
-		return s.refusal(c, f, enforce.Outcome{}, "")
+		f.Op, f.Resource = core.ToolCall.String(), t.name
+		s.record(m.Session, core.ToolCall, &f)
+		return mcpserver.Refusal(&f, "")
+	}
+	c.spellings = t.spellings(&c.args)
+	if f := s.prefilter(c); f != nil {
+		return s.refusal(c, *f, enforce.Outcome{}, "")
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.o.CallTime)
 	defer cancel()
 	return s.await(ctx, c)
 }
 
-func (s *server) prefilter(spellings []string) error {
-	for _, path := range spellings {
-		if err := s.precheck(path); err != nil {
-			return err
+// prefilter refuses what no root could hold by its form alone. Of paths that
+// stand each for themselves it notes which ones are refused.
+func (s *server) prefilter(c *call) *fault.Error {
+	for i := range c.tool.params {
+		p := &c.tool.params[i]
+		for _, path := range p.paths(&c.args) {
+			err := s.precheck(path)
+			if err == nil {
+				continue
+			}
+			f := *fault.As(err)
+			f.Op = p.use.String()
+			s.record(c.session, p.use, &f)
+			if !p.each {
+				return &f
+			}
+			if c.bad == nil {
+				c.bad = map[string]error{}
+			}
+			c.bad[path] = &f
 		}
 	}
 	return nil
@@ -292,12 +305,12 @@ func (s *server) invoke(ctx context.Context, c *call) (res mcpserver.Result) {
 
 // record writes the refusal of a call that no gate has seen. Nothing depends on
 // whether it can be written: nothing happened.
-func (s *server) record(session *mcpserver.Session, name string, f *fault.Error) {
+func (s *server) record(session *mcpserver.Session, action core.Action, f *fault.Error) {
 	subject := s.o.Gate.Subject
 	subject.Session = session.ID()
 	e := core.Event{
-		Time: time.Now(), Phase: core.PhaseDecision, Subject: subject, Action: core.ToolCall,
-		Resource: core.Resource{Name: name}, Code: f.Code.String(), Policy: s.o.Gate.Decider.Version(),
+		Time: time.Now(), Phase: core.PhaseDecision, Subject: subject, Action: action,
+		Resource: core.Resource{Name: f.Resource}, Code: f.Code.String(), Policy: s.o.Gate.Decider.Version(),
 		Verdict: core.Verdict{Reason: core.Reason{Step: core.StepContainment, Why: f.Rule}},
 	}
 	if s.o.Gate.Clock != nil {
@@ -309,5 +322,5 @@ func (s *server) record(session *mcpserver.Session, name string, f *fault.Error)
 }
 
 func (s *server) recordRefused(session *mcpserver.Session, f *fault.Error) {
-	s.record(session, textsafe.Clean(f.Resource).String(), f)
+	s.record(session, core.ToolCall, f)
 }

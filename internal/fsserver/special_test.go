@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -107,6 +108,27 @@ func (w *world) mountSlow(dir string) (letGo func()) {
 	return letGo
 }
 
+// noHandleBeneath waits until no file beneath a directory is open here.
+func (w *world) noHandleBeneath(dir string) {
+	w.Helper()
+	for end := time.Now().Add(patience); ; {
+		var left []string
+		for _, fd := range w.names("/proc/self/fd") {
+			if path, err := os.Readlink("/proc/self/fd/" + fd); err == nil && strings.HasPrefix(path, dir+"/") {
+				left = append(left, path)
+			}
+		}
+		if left == nil {
+			return
+		}
+		if time.Now().After(end) {
+			w.Errorf("still open: %q", left)
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
 func slowProvider(t *testing.T) {
 	w := newWorld(t, map[string]string{"c.txt": "C"}, later)
 	slow := w.box + "/slowfs"
@@ -141,6 +163,7 @@ func slowProvider(t *testing.T) {
 	}
 	letGo()
 	c.hangUp()
+	w.noHandleBeneath(slow)
 	if err := goleak.Find(quiet, goleak.IgnoreAnyFunction("github.com/hanwen/go-fuse/v2/fuse.(*Server).loop"),
 		goleak.IgnoreAnyFunction("github.com/hanwen/go-fuse/v2/fuse.(*Server).readRequest")); err != nil {
 		t.Error(err)

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package fsserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+)
+
+// TestHeadTail is the meaning of head, tail and max_bytes, case by case.
+func TestHeadTail(t *testing.T) {
+	tests := []struct {
+		content string
+		args    args
+		want    string
+		partial bool
+	}{
+		{"1\n2\n3\n", args{"head": 2}, "1\n2", false}, // the reference's form
+		{"1\n2\n3\n", args{"head": 3}, "1\n2\n3", false},
+		{"1\n2\n3\n", args{"head": 9}, "1\n2\n3", false},
+		{"1\n2\n3", args{"head": 9}, "1\n2\n3", false},
+		{"1\n\n", args{"head": 9}, "1\n", false},
+		{"1\r\n2\r\n", args{"head": 2}, "1\r\n2\r", false},
+		{"1\n2\n", args{"head": 0}, "", false},
+		{"", args{"head": 1}, "", false},
+		{"\n", args{"head": 1}, "", false},
+		{"1\n2\n3\n4\n", args{"tail": 2}, "3\n4\n", false},
+		{"1\n2\n3\n4", args{"tail": 2}, "3\n4", false},
+		{"1\n2\n", args{"tail": 9}, "1\n2\n", false},
+		{"1\n2\n", args{"tail": 2}, "1\n2\n", false},
+		{"1\n2\n", args{"tail": 0}, "", false},
+		{"1\r\n2\r\n", args{"tail": 1}, "2\r\n", false},
+		{"\n\n", args{"tail": 1}, "\n", false},
+		{"", args{"tail": 1}, "", false},
+		{"\ufeffé", args{}, "\ufeffé", false},
+		{"éé", args{"max_bytes": 3}, "é", true},
+		{"éé", args{"max_bytes": 4}, "éé", false},
+		{"éé", args{"max_bytes": 0}, "", true},
+		{"é\né\n", args{"head": 2, "max_bytes": 4}, "é\n", true},
+		{"é\né\n", args{"tail": 2, "max_bytes": 4}, "\né\n", true},
+	}
+	w := newWorld(t, nil)
+	for _, tt := range tests {
+		w.put(w.at("f"), tt.content)
+		tt.args["path"] = w.at("f")
+		r := w.call("read_text_file", tt.args)
+		if got := r.body(); got != tt.want || (r.outcome()["partial"] == true) != tt.partial {
+			t.Errorf("%q %v = %q, want %q: %v", tt.content, tt.args, got, tt.want, r.outcome())
+		}
+	}
+}
+
+// TestLinesAgainstSplit holds head and tail against what splitting the whole
+// text gives, over chunks of every length.
+func TestLinesAgainstSplit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var b strings.Builder
+		for range rapid.IntRange(0, 8).Draw(t, "lines") {
+			b.WriteString(strings.Repeat(rapid.SampledFrom([]string{"a", "é", "🙂"}).Draw(t, "letter"), rapid.SampledFrom([]int{0, 1, 5, 20000, 40000}).Draw(t, "length")))
+			b.WriteByte('\n')
+		}
+		text := b.String()
+		if rapid.Bool().Draw(t, "unended") {
+			text = strings.TrimSuffix(text, "\n")
+		}
+		n := rapid.Int64Range(1, 10).Draw(t, "n")
+		lines := strings.SplitAfter(text, "\n")
+		if lines[len(lines)-1] == "" {
+			lines = lines[:len(lines)-1]
+		}
+		first, cut, err := head(strings.NewReader(text), n, 1<<30)
+		want := strings.TrimSuffix(strings.Join(lines[:min(int(n), len(lines))], ""), "\n")
+		if string(first) != want || cut || err != nil {
+			t.Fatalf("head %d of %d bytes: %d bytes, want %d (%t, %v)", n, len(text), len(first), len(want), cut, err)
+		}
+		last, cut, err := tail(strings.NewReader(text), int64(len(text)), n, 1<<30)
+		want = strings.Join(lines[max(0, len(lines)-int(n)):], "")
+		if string(last) != want || cut || err != nil {
+			t.Fatalf("tail %d of %d bytes: %d bytes, want %d (%t, %v)", n, len(text), len(last), len(want), cut, err)
+		}
+		limit := rapid.Int64Range(0, 100000).Draw(t, "limit")
+		for what, read := range map[string]func() ([]byte, bool, error){
+			"head": func() ([]byte, bool, error) { return head(strings.NewReader(text), n, limit) },
+			"tail": func() ([]byte, bool, error) { return tail(strings.NewReader(text), int64(len(text)), n, limit) },
+		} {
+			full := first
+			if what == "tail" {
+				full = last
+			}
+			got, cut, err := read()
+			switch {
+			case err != nil || !utf8.Valid(got) || int64(len(got)) > limit:
+				t.Fatalf("%s within %d: %d bytes, %v", what, limit, len(got), err)
+			case cut != (int64(len(full)) > limit):
+				t.Fatalf("%s of %d within %d: cut %t", what, len(full), limit, cut)
+			case what == "head" && !bytes.HasPrefix(full, got), what == "tail" && !bytes.HasSuffix(full, got):
+				t.Fatalf("%s within %d is no part of it", what, limit)
+			case cut && int64(len(got)) < limit-3:
+				t.Fatalf("%s within %d: only %d", what, limit, len(got))
+			}
+		}
+	})
+}
+
+// TestLargeFile: a whole read is refused with the way out; its ends are read
+// in bounded memory.
+func TestLargeFile(t *testing.T) {
+	w := newWorld(t, nil, later)
+	line := strings.Repeat("x", 99) + "\n"
+	f, err := os.Create(w.at("big"))
+	w.must(err)
+	w.must(f.Truncate(100 << 20)) // a hole of NULs between a head and a tail of text
+	_, err = f.WriteAt([]byte(strings.Repeat(line, 1000)), 0)
+	w.must(err)
+	_, err = f.WriteAt([]byte("\n"+strings.Repeat(line, 1000)), 100<<20)
+	w.must(err)
+	w.must(f.Close())
+	c := w.spawn(w.setup)
+	c.call("read_text_file", args{"path": w.at("big")}).refused("limit.exceeded").has(itoa(100<<20+100001), "head", "tail", "max_bytes")
+	c.call("read_multiple_files", args{"paths": []string{w.at("big")}}).ok().has("at most 1048576 are read whole")
+	c.call("read_media_file", args{"path": w.at("big")}).refused("limit.exceeded")
+	c.call("edit_file", args{"path": w.at("big"), "edits": edits("x", "y")}).refused("limit.exceeded")
+	for range 3 {
+		if got := c.call("read_text_file", args{"path": w.at("big"), "tail": 900}).body(); got != strings.Repeat(line, 900) {
+			t.Errorf("tail: %d bytes", len(got))
+		}
+		if got := c.call("read_text_file", args{"path": w.at("big"), "head": 900}).body(); got+"\n" != strings.Repeat(line, 900) {
+			t.Errorf("head: %d bytes", len(got))
+		}
+	}
+	if peak := w.peak(c.pid); peak > 60<<10 {
+		t.Errorf("%d KiB at the peak", peak)
+	}
+}
+
+// peak is the most memory in KiB that a process held.
+func (w *world) peak(pid int) int {
+	w.Helper()
+	status, err := os.ReadFile("/proc/" + itoa(pid) + "/status")
+	w.must(err)
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	var n int
+	_, err = fmt.Sscan(rest, &n)
+	w.must(err)
+	return n
+}
+
+// TestAnswerLimit: an answer that is too large is cut where it makes sense, and
+// says so.
+func TestAnswerLimit(t *testing.T) {
+	files := map[string]string{"text": strings.Repeat("é", 3000)}
+	for i := range 200 {
+		files[fmt.Sprintf("dir/file-%03d", i)] = ""
+	}
+	w := newWorld(t, files, later)
+	o, closer, err := w.setup.options()
+	w.must(err)
+	t.Cleanup(closer)
+	o.Answer = 1001
+	srv, err := New(o)
+	w.must(err)
+	c := connect(t, srv, nil)
+	for tool, a := range map[string]args{
+		"read_text_file": {"path": w.at("text")}, "list_directory": {"path": w.at("dir")}, "list_directory_with_sizes": {"path": w.at("dir")},
+		"search_files": {"path": w.root, "pattern": "**"}, "directory_tree": {"path": w.root},
+		"read_multiple_files": {"paths": []string{w.at("text"), w.at("text")}},
+	} {
+		r := c.call(tool, a).ok()
+		body := r.body()
+		if r.has("partial: true"); r.outcome()["partial"] != true {
+			t.Errorf("%s: %v", tool, r.outcome())
+		}
+		if !utf8.ValidString(body) || len(body) > 12000 {
+			t.Errorf("%s: %d bytes", tool, len(body))
+		}
+		var tree []any
+		if tool == "directory_tree" && json.Unmarshal([]byte(body), &tree) != nil {
+			t.Errorf("a tree that is cut is no JSON: %.100s", body)
+		}
+		last := body[strings.LastIndexByte(body, '\n')+1:]
+		if strings.HasPrefix(tool, "list_directory") && len(strings.TrimSpace(last)) < len("[FILE] file-000") {
+			t.Errorf("%s: cut within a line: %q", tool, last)
+		}
+	}
+	o.Answer, o.WalkEntries = 0, 50
+	srv, err = New(o)
+	w.must(err)
+	c = connect(t, srv, nil)
+	for tool, a := range map[string]args{
+		"list_directory": {"path": w.at("dir")}, "search_files": {"path": w.root, "pattern": "**"}, "directory_tree": {"path": w.root},
+	} {
+		c.call(tool, a).ok().has("partial: true", "more than the limit")
+	}
+}
+
+func TestMedia(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		"a.PNG": "p", "b.jpeg": "j", "c.svg": "s", "d.mp3": "m", "e.flac": "f", "f.pdf": "d", ".png": "n", "g h#é.bin": "b",
+	})
+	w.link("a.PNG", "link.txt")
+	w.link("f.pdf", "link.pdf")
+	for name, want := range map[string]string{
+		"a.PNG": "image image/png", "b.jpeg": "image image/jpeg", "c.svg": "image image/svg+xml", "d.mp3": "audio audio/mpeg",
+		"e.flac": "audio audio/flac", "f.pdf": "resource ", ".png": "resource ", "link.txt": "image image/png", "link.pdf": "resource ",
+	} {
+		r := w.call("read_media_file", args{"path": w.at(name)}).ok()
+		b := r.Content[0]
+		if got := b.Type + " " + b.MimeType; got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+		data := b.Data + b.Resource.Blob
+		if content, err := base64.StdEncoding.DecodeString(data); err != nil || len(content) != 1 {
+			t.Errorf("%s: %q %v", name, data, err)
+		}
+		if b.Type == "resource" && (b.Resource.URI != "file://"+w.at(name) || b.Resource.MimeType != "application/octet-stream") {
+			t.Errorf("%s: %+v", name, b.Resource)
+		}
+	}
+	if uri := w.call("read_media_file", args{"path": w.at("g h#é.bin")}).Content[0].Resource.URI; uri != "file://"+w.root+"/g%20h%23%C3%A9.bin" {
+		t.Error(uri)
+	}
+}
+
+func TestReadMultiple(t *testing.T) {
+	w := newWorld(t, map[string]string{"a": "A\n", "b": "B"})
+	r := w.call("read_multiple_files", args{"paths": []string{w.at("a"), "nope", w.at("b")}}).ok()
+	want := w.at("a") + ":\nA\n\n\n---\nnope: Error - failed: fs.read nope\nbecause: there is no such file or directory\n" +
+		"next: list the folder for the names that exist\n---\n" + w.at("b") + ":\nB\n"
+	if got := r.body(); got != want || len(r.Content) != 1 {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// failing is a recorder that can't write.
+type failing struct{ events *[]core.Event }
+
+func (f failing) Record(e core.Event, _ bool) error {
+	*f.events = append(*f.events, e)
+	return &fault.Error{Code: fault.AuditUnwritable}
+}
+
+// TestRecords: what is refused before any gate sees it is recorded too, and a
+// mutation that can't be recorded does not happen.
+func TestRecords(t *testing.T) {
+	w := newWorld(t, map[string]string{"f": "F"}, later)
+	o, closer, err := w.setup.options()
+	w.must(err)
+	t.Cleanup(closer)
+	var events []core.Event
+	o.Gate.Recorder = failing{&events}
+	srv, err := New(o)
+	w.must(err)
+	c := connect(t, srv, nil)
+	c.call("read_text_file", args{"path": "f\x00"}).refused("path.denied")
+	c.call("read_text_file", args{"path": "f", "x": 1}).refused("request.invalid")
+	c.request("tools/call", map[string]any{"name": "no_such_tool"})
+	var codes []string
+	for _, e := range events {
+		codes = append(codes, e.Code)
+		if e.Verdict.Decision != core.Deny || e.Subject.Session == "" || e.Policy == "" {
+			t.Errorf("%+v", e)
+		}
+	}
+	if got := strings.Join(codes, " "); got != "path.denied request.invalid request.invalid" {
+		t.Errorf("recorded %q", got)
+	}
+	c.call("write_file", args{"path": "f", "content": "x"}).refused("audit.unwritable")
+	w.is(w.at("f"), "F")
+	c.call("read_text_file", args{"path": "f"}).ok()
+}
+
+// TestPanic: a bug in a tool is a bug for its caller and for nobody else.
+func TestPanic(t *testing.T) {
+	w := newWorld(t, map[string]string{"f": "F"}, later)
+	o, closer, err := w.setup.options()
+	w.must(err)
+	t.Cleanup(closer)
+	s, err := newServer(o)
+	w.must(err)
+	c := &call{server: s, tool: &tool{name: "read_file", run: func(context.Context, *call) (reply, error) { panic("bug") }}}
+	m, err := s.mcp()
+	w.must(err)
+	c.session = m.NewSession(func([]byte) error { return errors.New("unused") })
+	res := s.await(t.Context(), c)
+	if !res.IsError || len(s.places[0]) != 0 {
+		t.Errorf("%+v, %d places taken", res, len(s.places[0]))
+	}
+}
