@@ -147,52 +147,64 @@ func newSegment(tokens []token) segment {
 	return s
 }
 
+// tokenizer collects the tokens of one segment.
+type tokenizer struct {
+	tokens []token
+	lit    []byte
+}
+
 func tokenize(part string) ([]token, string) {
-	var tokens []token
-	var lit []byte
-	flush := func() {
-		if len(lit) > 0 {
-			tokens = append(tokens, token{kind: tokenLiteral, lit: string(lit)})
-			lit = nil
+	var t tokenizer
+	for part != "" {
+		size, msg := t.next(part)
+		if msg != "" {
+			return nil, msg
 		}
+		part = part[size:]
 	}
-	for i := 0; i < len(part); {
-		switch c := part[i]; c {
-		case '{', '}':
-			return nil, `braces are not supported: write two entries, or \{ for the character itself`
-		case '\\':
-			_, size := utf8.DecodeRuneInString(part[i+1:])
-			if size == 0 {
-				return nil, "a backslash at the end of a segment takes nothing literally"
-			}
-			lit = append(lit, part[i+1:i+1+size]...)
-			i += 1 + size
-		case '?':
-			flush()
-			tokens = append(tokens, token{kind: tokenOne})
-			i++
-		case '*':
-			if strings.HasPrefix(part[i:], "**") {
-				return nil, "** must be a whole segment: write **/*.js, or one * within a segment"
-			}
-			flush()
-			tokens = append(tokens, token{kind: tokenStar})
-			i++
-		case '[':
-			cls, size, msg := parseClass(part[i:])
-			if msg != "" {
-				return nil, msg
-			}
-			flush()
-			tokens = append(tokens, token{kind: tokenClass, class: cls})
-			i += size
-		default:
-			lit = append(lit, c)
-			i++
+	t.flush()
+	return t.tokens, ""
+}
+
+// next takes what part starts with and returns its length.
+func (t *tokenizer) next(part string) (int, string) {
+	switch part[0] {
+	case '{', '}':
+		return 0, `braces are not supported: write two entries, or \{ for the character itself`
+	case '\\':
+		_, size := decode(part[1:])
+		if size == 0 {
+			return 0, "a backslash at the end of a segment takes nothing literally"
 		}
+		t.lit = append(t.lit, part[1:1+size]...)
+		return 1 + size, ""
+	case '?':
+		t.add(token{kind: tokenOne})
+	case '*':
+		if strings.HasPrefix(part, "**") {
+			return 0, "** must be a whole segment: write **/*.js, or one * within a segment"
+		}
+		t.add(token{kind: tokenStar})
+	case '[':
+		cls, size, msg := parseClass(part)
+		t.add(token{kind: tokenClass, class: cls})
+		return size, msg
+	default:
+		t.lit = append(t.lit, part[0])
 	}
-	flush()
-	return tokens, ""
+	return 1, ""
+}
+
+func (t *tokenizer) add(next token) {
+	t.flush()
+	t.tokens = append(t.tokens, next)
+}
+
+func (t *tokenizer) flush() {
+	if len(t.lit) > 0 {
+		t.tokens = append(t.tokens, token{kind: tokenLiteral, lit: string(t.lit)})
+		t.lit = nil
+	}
 }
 
 func invalid(pattern, msg string) error {

@@ -36,6 +36,7 @@ func Key(name string) string {
 		return name
 	case capital:
 		return strings.ToLower(name)
+	case foreign:
 	}
 	segs := strings.Split(name, "/")
 	for i, s := range segs {
@@ -153,6 +154,7 @@ func (s segment) fold() segment {
 			}
 		case tokenClass:
 			t.class = t.class.fold()
+		case tokenOne, tokenStar:
 		}
 		tokens = append(tokens, t)
 	}

@@ -32,8 +32,10 @@ const (
 // secrets is the built-in list that is denied for every action.
 func secrets() []entry {
 	return []entry{
-		{name: "dotenv", anyway: "**/.env\n**/.env.*",
-			except: "**/.env.example\n**/.env.sample\n**/.env.template\n**/.env.dist"},
+		{
+			name: "dotenv", anyway: "**/.env\n**/.env.*",
+			except: "**/.env.example\n**/.env.sample\n**/.env.template\n**/.env.dist",
+		},
 		{name: "keys", anyway: "**/*.pem\n**/*.key\n**/*.p12\n**/*.pfx\n**/*.jks\n**/*.kdbx\n" +
 			"**/id_rsa*\n**/id_ed25519*\n**/id_ecdsa*\n**/id_dsa*", except: "**/*.pub"},
 		{name: "ssh", anyway: "**/.ssh/**"},
@@ -62,14 +64,18 @@ func secrets() []entry {
 // list and watch: a program reads these files without being told to.
 func runsByItself() []entry {
 	return []entry{
-		{name: "git", anyway: "**/.git/hooks/**\n**/.git/config\n**/.git/config.worktree\n" +
-			"**/.git/worktrees/*/config.worktree\n**/.git/info/attributes\n**/.git/modules/**/hooks/**\n" +
-			"**/.git/modules/**/config\n**/.git/modules/**/config.worktree\n**/.git/modules/**/info/attributes",
-			home: ".gitconfig\n.config/git/**"},
+		{
+			name: "git", anyway: "**/.git/hooks/**\n**/.git/config\n**/.git/config.worktree\n" +
+				"**/.git/worktrees/*/config.worktree\n**/.git/info/attributes\n**/.git/modules/**/hooks/**\n" +
+				"**/.git/modules/**/config\n**/.git/modules/**/config.worktree\n**/.git/modules/**/info/attributes",
+			home: ".gitconfig\n.config/git/**",
+		},
 		{name: "shell", home: ".bashrc\n.bash_profile\n.bash_login\n.profile\n.zshrc\n.zshenv\n.zprofile\n" +
 			".zlogin\n.config/fish/**\n.xprofile\n.xsessionrc"},
-		{name: "autostart", anyway: "**/spool/cron/**\n**/etc/crontab\n**/etc/cron.*/**",
-			home: ".config/autostart/**\n.config/systemd/**\nLibrary/LaunchAgents/**"},
+		{
+			name: "autostart", anyway: "**/spool/cron/**\n**/etc/crontab\n**/etc/cron.*/**",
+			home: ".config/autostart/**\n.config/systemd/**\nLibrary/LaunchAgents/**",
+		},
 		{name: "agents", anyway: "**/.claude/settings*.json\n**/.claude/hooks/**\n**/.mcp.json\n**/.cursor/mcp.json\n" +
 			"**/.cursor/hooks.json\n**/.codex/**\n**/.gemini/settings.json\n**/.github/hooks/**\n**/.windsurf/**\n" +
 			"**/.kiro/**\n**/.opencode/**"},
@@ -93,8 +99,10 @@ func Entries() []string {
 func (p *Policy) compileBuiltin(c Config) error {
 	for _, name := range c.Lift {
 		if !slices.Contains(Entries(), name) {
-			return &fault.Error{Code: fault.ConfigInvalid, Op: "allow_sensitive", Resource: name,
-				Rule: "no built-in entry of this name can be lifted: " + strings.Join(Entries(), ", ")}
+			return &fault.Error{
+				Code: fault.ConfigInvalid, Op: "allow_sensitive", Resource: name,
+				Rule: "no built-in entry of this name can be lifted: " + strings.Join(Entries(), ", "),
+			}
 		}
 	}
 	var hidden, runs []rule

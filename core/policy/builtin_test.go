@@ -28,12 +28,15 @@ func TestBuiltinPatternsCompile(t *testing.T) {
 
 func TestBuiltinLists(t *testing.T) {
 	d := Default()
-	p, err := Compile(Config{Fallback: &d,
-		Roots: []Root{{Name: "project"}, {Name: "all", Homes: []string{"home/*"}}, {Name: "state"}},
+	p, err := Compile(Config{
+		Fallback: &d,
+		Roots:    []Root{{Name: "project"}, {Name: "all", Homes: []string{"home/*"}}, {Name: "state"}},
 		Protected: []Protected{
-			{Root: "project", Path: "st[a]te", Entry: "postern-state"}, {Root: "project", Path: "bin/postern", Entry: "postern"},
+			{Root: "project", Path: "st[a]te", Entry: "postern-state"},
+			{Root: "project", Path: "bin/postern", Entry: "postern"},
 			{Root: "state", Entry: "postern-state"},
-		}})
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,7 @@ func (p *Policy) query(r core.Request) query {
 		if p.compares(core.ToolCall) {
 			q.name = r.Resource.Root + "/" + r.Resource.Name
 		}
+	case kindProgram, kindHost:
 	}
 	if q.class > core.Runtime {
 		q.class = core.ClassUnknown

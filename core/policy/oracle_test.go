@@ -165,8 +165,10 @@ func genRequest(t *rapid.T) core.Request {
 	return core.Request{
 		Subject: core.Subject{Agent: genWho.Draw(t, "who"), Proven: rapid.Bool().Draw(t, "proven")},
 		Action:  genAct.Draw(t, "action"),
-		Resource: core.Resource{Root: root, Name: genName.Draw(t, "name"),
-			Resolved: rapid.IntRange(0, 9).Draw(t, "resolved") > 0},
+		Resource: core.Resource{
+			Root: root, Name: genName.Draw(t, "name"),
+			Resolved: rapid.IntRange(0, 9).Draw(t, "resolved") > 0,
+		},
 	}
 }
 
@@ -254,8 +256,10 @@ func FuzzRequest(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, a uint8, root, name, agent string, class uint8, resolved bool) {
-		r := core.Request{Action: core.Action(a), Class: core.Class(class), Subject: core.Subject{Agent: agent},
-			Resource: core.Resource{Root: root, Name: name, Resolved: resolved}}
+		r := core.Request{
+			Action: core.Action(a), Class: core.Class(class), Subject: core.Subject{Agent: agent},
+			Resource: core.Resource{Root: root, Name: name, Resolved: resolved},
+		}
 		got := p.Evaluate(r)
 		if got.Decision != core.Deny && (!resolved || r.Action == core.ActionUnknown || r.Action.IsFile() && root != "project") {
 			t.Fatalf("%+v is not contained, and %v", r, got)

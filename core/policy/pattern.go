@@ -82,17 +82,26 @@ func splitScheme(k kind, text string, roots []Root) (root, path, msg string) {
 func shape(k kind, d core.Decision, path string) (string, string) {
 	slash := strings.Contains(path, "/")
 	switch {
+	case k == kindProgram:
+		return shapeProgram(d, path, slash)
 	case k == kindFile && strings.HasPrefix(path, "/"):
 		return "", "patterns are anchored at the root: write it without the leading slash"
 	case k == kindHost && slash:
 		return "", "a host has no slash: write the host alone, as *.example.org"
 	case k == kindTool && d == core.Allow && !slash && path != "**":
 		return "", "a tool is named server/tool: write server/* for all of its tools"
-	case k != kindProgram:
-		return path, ""
-	case !slash && path != "**":
+	}
+	return path, ""
+}
+
+// shapeProgram: a base name holds wherever the program lies, and not for what
+// lies in a folder of that name.
+func shapeProgram(d core.Decision, path string, slash bool) (string, string) {
+	anywhere := path == "**" || strings.HasPrefix(path, "**/")
+	switch {
+	case !slash && !anywhere:
 		return "**/" + path, ""
-	case slash && path[0] != '/' && !strings.HasPrefix(path, "**/") && !strings.HasPrefix(path[1:], ":/"):
+	case !anywhere && path[0] != '/' && !strings.HasPrefix(path[1:], ":/"):
 		return "", "a program is named by its base name or its absolute path"
 	case d != core.Allow && !strings.HasSuffix(path, "**"):
 		return path + "/**", ""

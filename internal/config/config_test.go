@@ -3,6 +3,7 @@
 package config_test
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -301,5 +302,92 @@ func TestProblemsOfAllFilesAtOnce(t *testing.T) {
 		if pr.Pos.File == "" || pr.Pos.Line == 0 || pr.Pos.Column == 0 || pr.Line == "" {
 			t.Errorf("no place: %+v", pr)
 		}
+	}
+}
+
+// TestVectors are the cases of kind policy, as far as the policy decides them.
+func TestVectors(t *testing.T) {
+	src, err := os.ReadFile("../../vectors/fs/policy.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t)
+	shipped := p.load().Policy
+	builtin := func(t *testing.T, a core.Action, name, entry string) {
+		got := shipped.Evaluate(file(a, name))
+		if got.Reason.Builtin != entry || (got.Decision == core.Deny) != (entry != "") {
+			t.Errorf("%v %s: %v by %q, want %q", a, name, got.Decision, got.Reason.Builtin, entry)
+		}
+	}
+	cases := map[string]func(*testing.T){
+		"fs-agent-edits-own-limits": func(t *testing.T) {
+			builtin(t, core.FSWrite, ".postern/policy.yaml", "postern")
+			builtin(t, core.FSCreate, ".postern/policy.yaml", "postern")
+			builtin(t, core.FSWrite, "policy.yaml", "") // the control
+		},
+		"fs-dot-dirs-leak": func(t *testing.T) {
+			for _, a := range []core.Action{core.FSRead, core.FSList, core.FSRename} {
+				builtin(t, a, ".env", "dotenv")
+			}
+			builtin(t, core.FSRead, ".git/config", "")
+			builtin(t, core.FSList, ".git/config", "")
+			builtin(t, core.FSWrite, ".git/config", "git")
+			builtin(t, core.FSRename, ".git/config", "git")
+		},
+		"fs-blocklist-absolute-path": func(t *testing.T) {
+			p, err := config.Parse("P", []byte("version: 1\nrules: { proc.exec: { \"fw\": deny, else: allow } }\n"), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, want := range map[string]string{"/t/sbin/fw": `deny "fw" (P:2:23): the general rule`, "/t/sbin/ok": "proc.exec else: allow (P:2:41): the general rule"} {
+				got := p.Evaluate(core.Request{Action: core.ProcExec, Resource: core.File("", name)})
+				if got.Reason.String() != want {
+					t.Errorf("%s: %v", name, got.Reason)
+				}
+			}
+		},
+	}
+	for line := range strings.SplitSeq(strings.TrimSpace(string(src)), "\n") {
+		var c struct{ ID string }
+		if err := json.Unmarshal([]byte(line), &c); err != nil {
+			t.Fatal(err)
+		}
+		run, ok := cases[c.ID]
+		if !ok {
+			t.Errorf("no test for %s", c.ID)
+			continue
+		}
+		t.Run(c.ID, run)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	env := map[string]string{}
+	look := func(key string) string { return env[key] }
+	want := func(state string) {
+		t.Helper()
+		if got := config.StateDir(look); got != state {
+			t.Errorf("state %q, want %q", got, state)
+		}
+	}
+	want("")
+	env["HOME"] = "/h"
+	want("/h/.local/state/postern")
+	env["XDG_STATE_HOME"] = "relative" // the specification says to ignore it
+	want("/h/.local/state/postern")
+	env["XDG_STATE_HOME"] = "/s"
+	want("/s/postern")
+	env["POSTERN_STATE"] = "/p/"
+	want("/p")
+
+	p := newPlace(t)
+	p.opts.Env = nil
+	if c := p.load(); len(c.Files) != 0 {
+		t.Errorf("files %v", c.Files)
+	}
+	p.opts.Env = func(key string) string { return map[string]string{"XDG_CONFIG_HOME": p.work}[key] }
+	path := p.write(filepath.Join(p.work, "postern/policy.yaml"), "version: 1\n")
+	if c := p.load(); !cmp.Equal(c.Files, []string{path}) {
+		t.Errorf("files %v", c.Files)
 	}
 }

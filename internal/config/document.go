@@ -51,13 +51,28 @@ func read(name string, src []byte, project bool) *document {
 
 func (f *document) top(n *yaml.Node) {
 	version := false
-	known := fields{
-		"version": func(n *yaml.Node) {
-			version = true
-			if n.Kind != yaml.ScalarNode || n.Value != "1" || n.ShortTag() != "!!int" {
-				f.fail(n, "version must be 1, the only one there is")
+	known := f.topFields()
+	known["version"] = func(n *yaml.Node) {
+		version = true
+		if n.Kind != yaml.ScalarNode || n.Value != "1" || n.ShortTag() != "!!int" {
+			f.fail(n, "version must be 1, the only one there is")
+		}
+	}
+	if f.project {
+		for _, key := range []string{"roots", "allow_sensitive", "ask", "undo", "egress"} {
+			known[key] = func(n *yaml.Node) {
+				f.fail(n, "%s: a project's policy can only tighten; set it in your own policy", key)
 			}
-		},
+		}
+	}
+	f.object(n, "the policy", known)
+	if !version {
+		f.fail(n, "version is missing: write version: 1")
+	}
+}
+
+func (f *document) topFields() fields {
+	return fields{
 		"roots": f.rootMap,
 		"deny":  func(n *yaml.Node) { f.layer.Deny = f.patterns(n, "deny", core.Deny) },
 		"allow": func(n *yaml.Node) {
@@ -82,17 +97,6 @@ func (f *document) top(n *yaml.Node) {
 		"egress":          f.egress,
 		"screen":          f.screening,
 		"examples":        f.exampleList,
-	}
-	if f.project {
-		for _, key := range []string{"roots", "allow_sensitive", "ask", "undo", "egress"} {
-			known[key] = func(n *yaml.Node) {
-				f.fail(n, "%s: a project's policy can only tighten; set it in your own policy", key)
-			}
-		}
-	}
-	f.object(n, "the policy", known)
-	if !version {
-		f.fail(n, "version is missing: write version: 1")
 	}
 }
 
@@ -131,6 +135,7 @@ func (f *document) rootFields(r *Root) fields {
 			if s, ok := f.text(n, "path"); ok {
 				if s == "" || strings.ContainsRune(s, 0) || strings.HasPrefix(s, "~") && s != "~" && !strings.HasPrefix(s, "~/") {
 					f.fail(n, "path must be a folder: absolute, relative, or from ~/")
+					s = "." // said once is enough
 				}
 				r.Path = s
 			}

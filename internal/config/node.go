@@ -77,6 +77,8 @@ func (d *decoder) syntax(err error) {
 	switch {
 	case errors.Is(err, io.EOF):
 		d.failAt(1, 1, "the file is empty: write version: 1")
+	case errors.As(err, &e) && strings.HasPrefix(e.Message, "unknown anchor"):
+		d.failAt(e.Mark.Line, e.Mark.Column, "a value that starts with * must be in quotes")
 	case errors.As(err, &e):
 		d.failAt(e.Mark.Line, e.Mark.Column, "not valid YAML: "+e.Message)
 	default:

@@ -42,7 +42,7 @@ func (e *Invalid) Error() string {
 
 const (
 	shownBefore = 60 // characters of a long line before the caret
-	shownAfter  = 40
+	shownAfter  = 60
 	maxShown    = 100 // problems of one file
 )
 

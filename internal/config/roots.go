@@ -136,8 +136,10 @@ func (l *loader) checkRoots() error {
 		}
 	}
 	if missing == len(l.out.Roots) {
-		return &fault.Error{Code: fault.PathMissing, Op: "roots", Resource: l.out.Roots[0].Path,
-			Rule: "there is no such folder, and no other root", Hint: "create it or name another"}
+		return &fault.Error{
+			Code: fault.PathMissing, Op: "roots", Resource: l.out.Roots[0].Path,
+			Rule: "there is no such folder, and no other root", Hint: "create it or name another",
+		}
 	}
 	return nil
 }

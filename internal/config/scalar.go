@@ -38,8 +38,11 @@ func sizes() []unit {
 
 func durations() []unit {
 	return []unit{
-		{"ms", int64(time.Millisecond)}, {"s", int64(time.Second)}, {"m", int64(time.Minute)},
-		{"h", int64(time.Hour)}, {"d", int64(24 * time.Hour)},
+		{"ms", int64(time.Millisecond)},
+		{"s", int64(time.Second)},
+		{"m", int64(time.Minute)},
+		{"h", int64(time.Hour)},
+		{"d", int64(24 * time.Hour)},
 	}
 }
 

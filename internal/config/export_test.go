@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import "github.com/postern-gate/postern/core/policy"
+
+// Parse reads one file as if it were the user's, or a project's, without
+// touching the file system for anything else.
+func Parse(name string, src []byte, ofProject bool) (*policy.Policy, error) {
+	l := loader{Options: Options{WorkDir: "/w", Env: func(string) string { return "" }}, out: &Config{}}
+	l.docs = []*document{read(name, src, ofProject)}
+	l.namedRoots()
+	for _, r := range l.out.Roots {
+		l.roots = append(l.roots, policy.Root{Name: r.Name, Alias: r.Alias, ReadOnly: r.ReadOnly})
+	}
+	l.roots = append(l.roots, policy.Root{Name: project})
+	l.compile()
+	return l.out.Policy, l.failed()
+}
