@@ -157,7 +157,8 @@ func tail(r io.ReaderAt, size, lines, limit int64) (content []byte, cut bool, er
 	if lines == 0 {
 		return nil, false, nil
 	}
-	start, least := size, max(0, size-limit)
+	// One byte more tells whether the first that fits begins a line.
+	start, least := size, max(0, size-limit-1)
 	for start > least && lines > 0 {
 		from := max(least, start-chunk)
 		part, err := section(r, from, start-from)
@@ -180,8 +181,11 @@ func tail(r io.ReaderAt, size, lines, limit int64) (content []byte, cut bool, er
 			end = i
 		}
 	}
+	if cut = size-start > limit; cut {
+		start = size - limit
+	}
 	content, err = section(r, start, size-start)
-	if cut = lines > 0 && start > 0; cut {
+	if cut {
 		for len(content) > 0 && !utf8.RuneStart(content[0]) {
 			content = content[1:]
 		}
