@@ -20,6 +20,8 @@ type temp struct {
 	id    ident
 	named ident // what has the temp name: the file, or what it displaced
 	keep  bool  // nothing of ours has the temp name any more
+	// filled is the finished file, to tell whether somebody wrote to it.
+	filled stat
 }
 
 // newTemp makes an empty file beside the target, in one step from the root, so
@@ -108,6 +110,9 @@ func (p *temp) fill(content io.Reader, old *File, s Sync) (w Written, err error)
 	case SyncData:
 		err = again(func() error { return datasync(p.fd) })
 	case SyncNone:
+	}
+	if err == nil {
+		p.filled, err = statFD(p.fd)
 	}
 	w.Sum = sum
 	return w, err

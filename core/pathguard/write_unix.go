@@ -142,18 +142,26 @@ func (t *Target) swap(tmp *temp, old *File, o WriteOptions, w *Written) error {
 	return t.swapBack(tmp, t.name.stale(ruleGone))
 }
 
-// swapBack undoes the exchange, and proves that it did.
+// swapBack undoes the exchange, and proves that it did. Where yet another
+// program has replaced the file in the moment between, its state stays, and
+// the one that was displaced is kept beside it.
 func (t *Target) swapBack(tmp *temp, why error) error {
-	err := t.held(func() error { return t.name.root.seam.exchange(t.dir, tmp.base, t.base) })
-	if err == nil {
-		var st stat
-		if st, err = statAt(t.dir, tmp.base); err == nil && st.ident == tmp.id {
-			tmp.named = tmp.id
-			return why
+	exchange := func() error { return t.name.root.seam.exchange(t.dir, tmp.base, t.base) }
+	now, err := statAt(t.dir, t.base)
+	if err == nil && now.ident == tmp.id {
+		if err = t.held(exchange); err == nil {
+			now, err = statAt(t.dir, tmp.base)
+			switch {
+			case err == nil && tmp.filled.sameBut(&now):
+				tmp.named = tmp.id
+				return why
+			case err == nil && now.ident != tmp.id:
+				err = t.held(exchange)
+			}
 		}
 	}
 	tmp.keep = true // it is somebody's content, under a name of ours: leave it
-	return t.name.halfway(errors.Join(why, err), "the file changed twice meanwhile, and the state before is kept as "+tmp.base)
+	return t.name.halfway(errors.Join(why, err), "the file changed twice meanwhile, and one state of it is kept as "+tmp.base)
 }
 
 // swapBlind replaces where there is no exchange: what was judged is looked at
