@@ -120,7 +120,8 @@ func (c *crossing) judge(a core.Action, r core.Resource) error {
 }
 
 func (c *crossing) judged(a core.Action, r core.Resource, v core.Verdict) error {
-	if v.Decision < c.verdict.Decision || c.verdict.Reason.Step == core.StepNone {
+	same := v.Decision == c.verdict.Decision && a == c.action // the reason that the record should give
+	if v.Decision < c.verdict.Decision || same || c.verdict.Reason.Step == core.StepNone {
 		c.verdict = v
 	}
 	if v.Decision == core.Allow || v.Decision == core.Ask {
