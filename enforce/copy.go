@@ -60,8 +60,10 @@ func (p *copyPlan) make(ctx context.Context) error {
 		return movableContent(p.from.name)
 	}
 	if p.to.name.Root() == p.from.name.Root() && strings.HasPrefix(p.to.name.Rel(), p.from.name.Rel()+"/") {
-		return &fault.Error{Code: fault.RequestInvalid, Resource: p.to.spelling,
-			Rule: "a directory can't be copied into itself", Hint: "use a destination outside the source"}
+		return &fault.Error{
+			Code: fault.RequestInvalid, Resource: p.to.spelling,
+			Rule: "a directory can't be copied into itself", Hint: "use a destination outside the source",
+		}
 	}
 	if err := judgeAll(p.c, listActions, p.from.name.Resource()); err != nil {
 		return err

@@ -128,8 +128,10 @@ func guardedOperands(c *crossing, params []Param, args map[string]any) ([]string
 		}
 		paths, ok := pathsOf(v)
 		if !ok {
-			return nil, &fault.Error{Code: fault.RequestInvalid, Op: core.ToolCall.String(), Resource: p.name,
-				Rule: "the parameter is not a path or a list of paths"}
+			return nil, &fault.Error{
+				Code: fault.RequestInvalid, Op: core.ToolCall.String(), Resource: p.name,
+				Rule: "the parameter is not a path or a list of paths",
+			}
 		}
 		for _, path := range paths {
 			c.operands = append(c.operands, p.operand(path))

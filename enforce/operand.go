@@ -98,16 +98,20 @@ func (o *operand) choose(c *crossing, names []pathguard.Name) (pathguard.Name, e
 	if len(hits) > 1 {
 		rule = "several roots have such a name"
 	}
-	return pathguard.Name{}, &fault.Error{Code: fault.PathDenied, Resource: o.spelling, Rule: rule,
-		Hint: "write it as ROOT://name or as an absolute name"}
+	return pathguard.Name{}, &fault.Error{
+		Code: fault.PathDenied, Resource: o.spelling, Rule: rule,
+		Hint: "write it as ROOT://name or as an absolute name",
+	}
 }
 
 // judgeBefore runs before the name is touched. Whether a target exists is not
 // known yet; it is denied here when neither way would be allowed.
 func (o *operand) judgeBefore(c *crossing) error {
 	if o.root != "" && o.name.Root().Name() != o.root {
-		return &fault.Error{Code: fault.PathEscape, Resource: o.spelling, Rule: "the name is not beneath the root " + o.root,
-			Hint: "use a name beneath " + o.root + "://"}
+		return &fault.Error{
+			Code: fault.PathEscape, Resource: o.spelling, Rule: "the name is not beneath the root " + o.root,
+			Hint: "use a name beneath " + o.root + "://",
+		}
 	}
 	if o.onNew == nil {
 		return judgeAll(c, o.actions, o.name.Resource())
@@ -231,8 +235,10 @@ func (o *operand) again(c *crossing) error {
 		return err
 	}
 	if o.name != before {
-		return &fault.Error{Code: fault.PreconditionFailed, Resource: before.Resource().String(), Retry: true,
-			Rule: "it became a link while the call waited"}
+		return &fault.Error{
+			Code: fault.PreconditionFailed, Resource: before.Resource().String(), Retry: true,
+			Rule: "it became a link while the call waited",
+		}
 	}
 	return nil
 }

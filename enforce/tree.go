@@ -168,8 +168,10 @@ func vacant(o *operand) error {
 	if !o.target.Exists() {
 		return nil
 	}
-	return &fault.Error{Code: fault.PreconditionFailed, Resource: o.name.Resource().String(),
-		Rule: "the destination exists, and nothing is moved or copied over another", Hint: "use a name that is free"}
+	return &fault.Error{
+		Code: fault.PreconditionFailed, Resource: o.name.Resource().String(),
+		Rule: "the destination exists, and nothing is moved or copied over another", Hint: "use a name that is free",
+	}
 }
 
 func missing(o *operand) error {
@@ -190,8 +192,10 @@ func (g *Gate) Delete(ctx context.Context, spelling string, recursive bool, call
 	o := &c.operands[0]
 	judge := func(n pathguard.Name, _ pathguard.Info) error {
 		if !recursive {
-			return &fault.Error{Code: fault.PreconditionFailed, Resource: o.name.Resource().String(),
-				Rule: "the directory is not empty", Hint: "set recursive: true if everything beneath it is meant"}
+			return &fault.Error{
+				Code: fault.PreconditionFailed, Resource: o.name.Resource().String(),
+				Rule: "the directory is not empty", Hint: "set recursive: true if everything beneath it is meant",
+			}
 		}
 		return judgeAll(c, deleteActions, n.Resource())
 	}

@@ -150,7 +150,7 @@ func TestBuffered(t *testing.T) {
 		if n := len(lines(t, file)); n != 0 {
 			t.Errorf("%d lines before the time", n)
 		}
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		synctest.Wait()
 		if n := len(lines(t, file)); n != 1 {
 			t.Errorf("%d lines after the time", n)
