@@ -132,6 +132,9 @@ func Rename(src, dst *Target, o WriteOptions) error {
 		if err := t.ready(); err != nil {
 			return err
 		}
+		if !t.renamable() {
+			return t.name.failure(unix.EACCES)
+		}
 	}
 	err := src.held(func() error { return dst.moveNew(src.dir, src.base, src.st.kind()) })
 	switch err {

@@ -211,8 +211,11 @@ func (t *tracer) raced() error {
 
 func (t *tracer) result() (Name, error) {
 	rel, ok := cleanRel(strings.Join(append(t.done, t.pending...), "/"))
-	if !ok || badLong(rel) {
+	if !ok {
 		return Name{}, t.start.fault(fault.PathEscape, "", nil)
+	}
+	if len(rel) > maxPath {
+		return Name{}, t.start.fault(fault.PathDenied, "the name that the link leads to is too long", nil)
 	}
 	to := t.root.innermost(rel)
 	if to == t.start || !t.changed {
@@ -220,8 +223,6 @@ func (t *tracer) result() (Name, error) {
 	}
 	return to, nil
 }
-
-func badLong(rel string) bool { return rel != "" && badForm(rel) != "" }
 
 // mayHaveEqual reports whether a canonically equivalent spelling can exist:
 // any name beyond ASCII, and the three ASCII characters that are the normal

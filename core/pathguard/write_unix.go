@@ -189,7 +189,11 @@ func (t *Target) held(rename func() error) error {
 	for try := 1; ; try++ {
 		err := again(rename)
 		switch err {
-		case unix.EPERM, unix.EACCES, unix.EBUSY, unix.ETXTBSY:
+		case unix.EPERM, unix.EACCES:
+			if !t.renamable() {
+				return err
+			}
+		case unix.EBUSY, unix.ETXTBSY:
 		default:
 			return err
 		}
@@ -200,6 +204,17 @@ func (t *Target) held(rename func() error) error {
 		}
 		t.name.root.opts.Sleep(heldPause)
 	}
+}
+
+// renamable reports whether the directory lets this process rename entries,
+// so that a refusal has another cause. In a sticky directory only the owner of
+// one of the two may.
+func (t *Target) renamable() bool {
+	if mayWrite(t.dir, ".") != nil {
+		return false
+	}
+	uid := uint32(unix.Geteuid())
+	return t.dirStat.mode&modeSticky == 0 || uid == 0 || uid == t.dirStat.uid || !t.exists || uid == t.st.uid
 }
 
 // finish proves that the new file has the name, and makes it durable. The temp
