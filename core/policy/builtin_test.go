@@ -42,7 +42,7 @@ func TestBuiltinLists(t *testing.T) {
 	}
 	tests := map[string]string{ // entry, or "" for no entry: names; a leading ! marks those that may be read
 		"dotenv": ".env a/.env .env.local a/b/.ENV .env::$DATA .e\u200bnv .env/x .env.EXAMPLE .env.example/x",
-		"keys":   "a.pem x/b.KEY id_rsa .x/id_ed25519_work id_ecdsa.bak id_dsa a.p12 a.pfx a.jks a.kdbx id_rsa.pub:x:$DATA",
+		"keys":   "a.pem x/b.KEY id_rsa .x/id_ed25519_work id_ecdsa.bak id_dsa a.p12 a.pfx a.jks a.kdbx id_rsa.pub:x:$DATA id_rsa::$DATA.pub",
 		"ssh":    ".ssh .ssh/config x/.ssh/known_hosts", "gnupg": ".gnupg/x",
 		"cloud":     ".aws/config .azure/x .config/gcloud/x .kube/config .docker/config.json .oci/config",
 		"logins":    ".netrc _netrc .git-credentials .pypirc .config/gh/hosts.yml a/credentials credentials.json service-account-1.json",
