@@ -131,14 +131,10 @@ func defaultRootsTooWide(t *testing.T) {
 	home := filepath.Join(w.box, "home")
 	w.put(home+"/other.txt", secret)
 	t.Setenv("HOME", home)
-	temp, err := os.CreateTemp("", "t*.txt")
-	w.must(err)
-	t.Cleanup(func() { _ = os.Remove(temp.Name()) })
-	_, err = temp.WriteString(secret)
-	w.must(err)
-	w.must(temp.Close())
+	temp := filepath.Join(t.TempDir(), "t.txt")
+	w.put(temp, secret)
 	w.call("read_text_file", args{"path": "~/other.txt"}).refused().lacks(secret)
-	for _, path := range []string{home + "/other.txt", temp.Name()} {
+	for _, path := range []string{home + "/other.txt", temp} {
 		w.call("read_text_file", args{"path": path}).refused("path.escape").lacks(secret)
 	}
 	if got := w.call("list_allowed_directories", args{}).text(); got != "Allowed directories:\n"+w.root {
@@ -186,7 +182,7 @@ func rootSlash(t *testing.T) {
 	c := w.serve(s, nil)
 	path := w.at("a.txt")
 	if !sameDevice(t, "/", path) {
-		path = filepath.Join("/", filepath.Base(w.box)+".txt")
+		path = "/postern-test-" + itoa(os.Getpid()) + ".txt"
 		w.put(path, "A")
 		t.Cleanup(func() { _ = os.Remove(path) })
 	}

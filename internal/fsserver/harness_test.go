@@ -169,15 +169,12 @@ func newWorld(t *testing.T, files map[string]string, change ...func(*world)) *wo
 	t.Helper()
 	w := &world{T: t}
 	var err error
-	w.box, err = os.MkdirTemp("", "fsserver")
+	w.box, err = filepath.EvalSymlinks(t.TempDir())
 	w.must(err)
-	t.Cleanup(func() {
-		_ = exec.Command("chmod", "-R", "u+rwx", w.box).Run()
-		_ = os.RemoveAll(w.box)
-	})
-	w.must(os.Chmod(w.box, 0o755))
-	w.box, err = filepath.EvalSymlinks(w.box)
-	w.must(err)
+	t.Cleanup(func() { _ = exec.Command("chmod", "-R", "u+rwx", w.box).Run() })
+	for _, dir := range []string{w.box, filepath.Dir(w.box)} {
+		w.must(os.Chmod(dir, 0o755)) // servers of other users get there
+	}
 	w.root, w.outside = filepath.Join(w.box, "root"), filepath.Join(w.box, "outside")
 	w.must(os.Mkdir(w.root, 0o755))
 	w.must(os.Mkdir(w.outside, 0o755))

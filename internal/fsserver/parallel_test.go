@@ -66,8 +66,10 @@ func TestDryRun(t *testing.T) {
 			}
 		})
 	}
-	names := []string{"a", "b", "dir", "dir/x", "dir/sub", "dir/sub/y", "denied/z", "dir/k.secret", "link", "out/f", "new", "new/deep", ".env", "../escape", "",
-		"a", "a", "b", "b", "dir/x", "dir/sub", "free1", "free2", "free3", "dir/free"}
+	names := []string{
+		"a", "b", "dir", "dir/x", "dir/sub", "dir/sub/y", "denied/z", "dir/k.secret", "link", "out/f", "new", "new/deep", ".env", "../escape", "",
+		"a", "a", "b", "b", "dir/x", "dir/sub", "free1", "free2", "free3", "dir/free",
+	}
 	var verdicts [2]int
 	rapid.Check(t, func(rt *rapid.T) {
 		w := worlds[rapid.SampledFrom([]string{"allow", "ask", "deny"}).Draw(rt, "delete")]

@@ -154,11 +154,11 @@ func TestEveryPathIsGuarded(t *testing.T) {
 			if p.use == core.ActionUnknown {
 				continue
 			}
+			w := fair(t)
+			w.put(w.outside+"/f", secret)
+			w.link(w.outside, "out")
 			for way, path := range outside {
 				t.Run(tool.name+"/"+p.name+"/"+way, func(t *testing.T) {
-					w := fair(t)
-					w.put(w.outside+"/f", secret)
-					w.link(w.outside, "out")
 					paths := w.fairPaths(tool.name)
 					paths[p.name] = path(w)
 					before := w.snapshot(w.root) + w.snapshot(w.outside)
@@ -169,7 +169,7 @@ func TestEveryPathIsGuarded(t *testing.T) {
 						r.refused()
 					}
 					if after := w.snapshot(w.root) + w.snapshot(w.outside); after != before {
-						t.Errorf("touched:\n%s\n%s", before, after)
+						t.Fatalf("touched:\n%s\n%s", before, after)
 					}
 				})
 			}
