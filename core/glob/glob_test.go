@@ -291,7 +291,7 @@ func TestIndexAgrees(t *testing.T) {
 		foldedKind := rapid.Bool().Draw(t, "folded")
 		beneath := rapid.Bool().Draw(t, "beneath")
 		var patterns []glob.Pattern
-		for _, s := range rapid.SliceOfN(genPattern, 0, 40).Draw(t, "patterns") {
+		for _, s := range rapid.SliceOfN(genPattern, rapid.SampledFrom([]int{0, 20}).Draw(t, "least"), 40).Draw(t, "patterns") {
 			f := glob.Compile
 			if foldedKind {
 				f = glob.CompileFolded
@@ -315,6 +315,24 @@ func TestIndexAgrees(t *testing.T) {
 			t.Fatalf("First(%q) = %d, want %d of %v", name, got, want, patterns)
 		}
 	})
+}
+
+// TestIndexTables meets each table with a name that only its entry matches.
+func TestIndexTables(t *testing.T) {
+	texts := strings.Fields("**/lit/** pre* *suf [x]* 1 2 3 4 5 6")
+	for _, f := range []func(string) (glob.Pattern, error){glob.Compile, glob.CompileFolded} {
+		var patterns []glob.Pattern
+		for _, s := range texts {
+			p, err := f(s)
+			patterns = append(patterns, must(t, p, err))
+		}
+		index := glob.NewIndex(patterns, true)
+		for name, want := range map[string]int{"a/lit/b": 0, "prefix": 1, "asuf": 2, "xyz": 3, "6": 9, "none": -1, "": -1, "a/pre": -1} {
+			if got := index.First(glob.Prepare(name), func(int) bool { return true }); got != want {
+				t.Errorf("First(%q) = %d, want %d", name, got, want)
+			}
+		}
+	}
 }
 
 func TestIndexSkipsLongSegments(t *testing.T) {

@@ -14,6 +14,9 @@ type Index struct {
 	first    map[byte][]int
 	last     map[byte][]int
 	rest     []int
+	// Which bytes the keys of the tables start (or end) with: most segments of
+	// a name need no lookup.
+	hasLiteral, hasFirst, hasLast letters
 }
 
 const (
@@ -61,11 +64,14 @@ func (x *Index) add(i int, p Pattern) {
 	switch {
 	case literal != "":
 		x.literal[literal] = append(x.literal[literal], i)
+		x.hasLiteral |= letter(literal[0])
 	case prefix != "":
 		x.first[prefix[0]] = append(x.first[prefix[0]], i)
+		x.hasFirst |= letter(prefix[0])
 	case suffix != "":
 		end := suffix[len(suffix)-1]
 		x.last[end] = append(x.last[end], i)
+		x.hasLast |= letter(end)
 	default:
 		x.rest = append(x.rest, i)
 	}
@@ -135,20 +141,25 @@ func (s *search) segment(seg string, lower bool) {
 	if seg == "" {
 		return
 	}
-	s.list(s.index.first[asciiLower(seg[0], lower)])
-	s.list(s.index.last[asciiLower(seg[len(seg)-1], lower)])
-	if len(seg) > maxLiteral {
+	x, head, tail := s.index, seg[0], seg[len(seg)-1]
+	if x.hasFirst&letter(head) != 0 {
+		s.list(x.first[asciiLower(head, lower)])
+	}
+	if x.hasLast&letter(tail) != 0 {
+		s.list(x.last[asciiLower(tail, lower)])
+	}
+	if x.hasLiteral&letter(head) == 0 || len(seg) > maxLiteral {
 		return
 	}
 	if !lower {
-		s.list(s.index.literal[seg])
+		s.list(x.literal[seg])
 		return
 	}
 	var buf [maxLiteral]byte
 	for i := range len(seg) {
 		buf[i] = asciiLower(seg[i], lower)
 	}
-	s.list(s.index.literal[string(buf[:len(seg)])])
+	s.list(x.literal[string(buf[:len(seg)])])
 }
 
 func asciiLower(c byte, lower bool) byte {

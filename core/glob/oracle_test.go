@@ -16,10 +16,11 @@ import (
 // Meant differences, none of them reachable here: braces, ** inside a segment,
 // absolute and unclean patterns (we refuse them); [^x] and [!x] are the same
 // to both; a range that runs backwards (they: matches nothing, we refuse);
-// invalid UTF-8 (they compare U+FFFD, we a byte).
+// invalid UTF-8 (they compare U+FFFD, we a byte); and, of theirs, a/**/** does
+// not match a, while a/** does.
 func agree(t interface{ Fatalf(string, ...any) }, pattern, name string) {
 	p, err := glob.Compile(pattern)
-	if err != nil || !utf8.ValidString(name) || strings.HasPrefix(pattern, "/") {
+	if err != nil || !utf8.ValidString(name) || strings.HasPrefix(pattern, "/") || strings.Contains(pattern, "**/**") {
 		return
 	}
 	for seg := range strings.SplitSeq(name, "/") {
