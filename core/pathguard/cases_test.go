@@ -61,6 +61,7 @@ var testCases = map[string]testCase{
 	"link-stat":          {setup: []string{"t=TTT", "l -> t"}, op: "stat", path: "l", want: "body:file 3"},
 	"link-lstat":         {setup: []string{"t=TTT", "l -> t"}, op: "lstat", path: "l", want: "body:link 1"},
 	"link-lstat-parent":  {setup: []string{"d/", "d/t=TTT", "l -> d"}, op: "lstat", path: "l/t", want: "body:file 3"},
+	"link-lstat-last":    {setup: []string{"d/", "d/k -> x", "l -> d"}, op: "lstat", path: "l/k", want: "body:link 1"},
 	"link-write":         {setup: []string{"t=T", "l -> t"}, op: "write", path: "l", want: "ok"},
 	"link-parent-new":    {setup: []string{"d/", "l -> d"}, op: "write", path: "l/new", want: "ok"},
 	"link-dangling-in":   {setup: []string{"l -> new"}, op: "write", path: "l", want: "ok"},

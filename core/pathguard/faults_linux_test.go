@@ -266,6 +266,30 @@ func TestFaultKeep(t *testing.T) {
 	}
 }
 
+// TestKeep: what is displaced or removed is handed over whole first.
+func TestKeep(t *testing.T) {
+	b := newBox(t, []string{"f=a"})
+	kept := ""
+	o := pathguard.WriteOptions{Sync: pathguard.SyncData, Keep: func(f *pathguard.File) error {
+		all, err := io.ReadAll(f)
+		kept += string(all)
+		return err
+	}}
+	for _, op := range []func(*pathguard.Target) error{
+		func(tg *pathguard.Target) error { _, err := tg.Replace(strings.NewReader("b"), o); return err },
+		func(tg *pathguard.Target) error { _, err := tg.Append([]byte("c"), o); return err },
+		func(tg *pathguard.Target) error { return tg.Remove(o) },
+	} {
+		tg, err := b.name("f").Pin()
+		must(t, err)
+		must(t, op(tg))
+		tg.Close()
+	}
+	if kept != "abbc" || tree(t, b.R()) != " d---------" {
+		t.Errorf("kept %q\n%s", kept, tree(t, b.R()))
+	}
+}
+
 // TestFaultStale: a target is good for the state that was judged only.
 func TestFaultStale(t *testing.T) {
 	content := func() io.Reader { return strings.NewReader("new") }

@@ -44,6 +44,7 @@ func TestLinkOdd(t *testing.T) {
 	b.wantRefused("bad", fault.PathEscape)
 	for _, s := range []string{"none", "through", "slash", "late"} {
 		b.wantRefused(s, fault.PathMissing)
+		wantCode(t, b.write(s, "x"), fault.PathMissing)
 	}
 	long := strings.Repeat("y", 250)
 	b.make("long -> " + strings.Repeat(long+"/", 16) + "f")

@@ -132,8 +132,8 @@ func Rename(src, dst *Target, o WriteOptions) error {
 		if err := t.ready(); err != nil {
 			return err
 		}
-		if !t.renamable() {
-			return t.name.failure(unix.EACCES)
+		if err := t.mayRename(); err != nil {
+			return t.name.failure(err)
 		}
 	}
 	err := src.held(func() error { return dst.moveNew(src.dir, src.base, src.st.kind()) })
@@ -202,9 +202,6 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 	var all []found
 	err := t.walkDown(ctx, MaxEntries, func(f found) error {
 		if err := judge(f.name); err != nil {
-			return err
-		}
-		if err := f.name.movable(f.st.ident); err != nil {
 			return err
 		}
 		all = append(all, f)

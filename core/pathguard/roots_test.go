@@ -247,6 +247,10 @@ func TestRootsAbove(t *testing.T) {
 	b.ws = ws
 	wantCode(t, b.move("$R/a", "$R/x"), fault.PolicyDenied)
 	wantCode(t, b.removeAll("$R/a"), fault.PolicyDenied)
+	tg, err := b.pinEntry("$R/a")
+	must(t, err)
+	defer tg.Close()
+	wantCode(t, tg.Remove(pathguard.WriteOptions{}), fault.PolicyDenied)
 	b.wantBody("inner://f", "F")
 	must(t, os.Rename(b.R()+"/a", b.R()+"/x")) // the control
 }
@@ -323,6 +327,14 @@ func TestProtect(t *testing.T) {
 			t.Errorf("entry %s: %v", e, err)
 		}
 	}
+	if i, err := d.Lstat("stateful"); err != nil || i.Size != 2 {
+		t.Errorf("%+v, %v", i, err)
+	}
+	// Another program moves the directory: its identity stays protected.
+	must(t, os.Rename(b.R()+"/state", b.R()+"/elsewhere"))
+	wantCode(t, b.write("elsewhere/new", "x"), fault.PolicyDenied)
+	wantCode(t, b.removeAll("elsewhere"), fault.PolicyDenied)
+	must(t, os.Rename(b.R()+"/elsewhere", b.R()+"/state"))
 	// A link is removed although it leads there.
 	must(t, b.removeAll("l"))
 	if got, err := os.ReadFile(b.R() + "/hard"); string(got) != "KEY" || err != nil {

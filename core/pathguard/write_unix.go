@@ -190,7 +190,7 @@ func (t *Target) held(rename func() error) error {
 		err := again(rename)
 		switch err {
 		case unix.EPERM, unix.EACCES:
-			if !t.renamable() {
+			if err := t.mayRename(); err != nil {
 				return err
 			}
 		case unix.EBUSY, unix.ETXTBSY:
@@ -206,15 +206,18 @@ func (t *Target) held(rename func() error) error {
 	}
 }
 
-// renamable reports whether the directory lets this process rename entries,
-// so that a refusal has another cause. In a sticky directory only the owner of
-// one of the two may.
-func (t *Target) renamable() bool {
-	if mayWrite(t.dir, ".") != nil {
-		return false
+// mayRename is the error of a directory that doesn't let this process rename
+// entries; without one a refusal has another cause. In a sticky directory only
+// the owner of one of the two may.
+func (t *Target) mayRename() error {
+	if err := mayWrite(t.dir, "."); err != nil {
+		return err
 	}
 	uid := uint32(unix.Geteuid())
-	return t.dirStat.mode&modeSticky == 0 || uid == 0 || uid == t.dirStat.uid || !t.exists || uid == t.st.uid
+	if t.dirStat.mode&modeSticky == 0 || uid == 0 || uid == t.dirStat.uid || !t.exists || uid == t.st.uid {
+		return nil
+	}
+	return unix.EACCES
 }
 
 // finish proves that the new file has the name, and makes it durable. The temp
