@@ -430,6 +430,35 @@ func TestRaceReader(t *testing.T) {
 	if reads < 2 {
 		t.Error("too few reads to prove anything")
 	}
+	beside(t, func(i int) { _ = os.WriteFile(b.R()+"/f", []byte(strings.Repeat(string(rune('a'+i%26)), size)), 0o644) }, func() bool {
+		got, _ := os.ReadFile(b.R() + "/f")
+		return len(got) != size || strings.Trim(string(got), string(got[:1])) != ""
+	})
+}
+
+// beside is a control: act without the guard until seen, which must happen.
+func beside(t *testing.T, act func(i int), seen func() bool) {
+	t.Helper()
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				act(i)
+			}
+		}
+	})
+	defer wg.Wait()
+	defer close(stop)
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+		if seen() {
+			return
+		}
+	}
+	t.Error("the control never showed the fault: this run proves nothing")
 }
 
 // TestRaceSecretMode: no file of the directory ever has content under a wider
@@ -460,4 +489,36 @@ func TestRaceSecretMode(t *testing.T) {
 	if writes.Load() == 0 {
 		t.Error("nothing was written")
 	}
+	// The control sets the mode last, as is often done.
+	beside(t, func(int) {
+		tmp := b.R() + "/tmp"
+		_ = os.WriteFile(tmp, []byte("SECRET"), 0o644)
+		_ = os.Chmod(tmp, 0o600)
+		_ = os.Rename(tmp, b.R()+"/s")
+	}, func() bool {
+		i, err := os.Lstat(b.R() + "/tmp")
+		return err == nil && i.Size() > 0 && i.Mode().Perm()&0o077 != 0
+	})
+}
+
+// TestRaceList: a listing is that of the judged directory or refused.
+func TestRaceList(t *testing.T) {
+	b := newBox(t, []string{"d/", "d/inside=I", "$O/secret=S", "alt -> $O"})
+	pairs := b.expandAll([]string{"$R/d", "$R/alt"})
+	storm(t, attack(t, pairs...), func(int) error {
+		return b.follow("d", func(n pathguard.Name) error {
+			got, err := listName(n)
+			if err == nil && got != "file:inside" {
+				t.Errorf("listed %s", got)
+			}
+			return err
+		})
+	})
+	defer attack(t, pairs...).stop()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+		if all, _ := os.ReadDir(b.R() + "/d"); len(all) == 1 && all[0].Name() == "secret" {
+			return
+		}
+	}
+	t.Error("the control never listed what is outside")
 }
