@@ -36,13 +36,17 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	if e.Op != "" {
 		b.WriteString(e.Op)
-		b.WriteByte(' ')
 	}
 	if e.Resource != "" {
+		if e.Op != "" {
+			b.WriteByte(' ')
+		}
 		b.WriteString(textsafe.Name(e.Resource))
+	}
+	if b.Len() > 0 {
 		b.WriteString(": ")
 	}
-	b.WriteString(e.because())
+	b.WriteString(e.Because())
 	return b.String()
 }
 
@@ -62,7 +66,7 @@ func (e *Error) Is(target error) bool {
 func (e *Error) Lines() string {
 	subject := strings.TrimSpace(e.Op + " " + textsafe.Name(e.Resource))
 	return strings.TrimSpace(e.Code.Kind().word()+": "+subject) +
-		"\nbecause: " + textsafe.Clean(e.because()).String() +
+		"\nbecause: " + textsafe.Clean(e.Because()).String() +
 		"\nnext: " + textsafe.Clean(e.Next()).String()
 }
 
@@ -74,7 +78,8 @@ func (e *Error) Next() string {
 	return e.Code.row().hint
 }
 
-func (e *Error) because() string {
+// Because is the text of the "because" line. It may hold any bytes.
+func (e *Error) Because() string {
 	if e.Rule != "" {
 		return e.Rule
 	}

@@ -36,7 +36,7 @@ func TestError(t *testing.T) {
 		},
 		"no resource": {
 			&fault.Error{Code: fault.MethodUnknown, Op: "tools/list"},
-			"tools/list there is no such method",
+			"tools/list: there is no such method",
 			"failed: tools/list\nbecause: there is no such method\nnext: ask for the list of methods or tools",
 		},
 		"no operation": {

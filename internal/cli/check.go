@@ -3,18 +3,15 @@
 package cli
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"io"
-	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
-	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/textsafe"
 )
 
@@ -23,137 +20,80 @@ func newCheck(env *Env) *cobra.Command {
 	var asJSON bool
 	var class string
 	cmd := &cobra.Command{
-		Use:   "check ACTION RESOURCE",
-		Short: "Say what the policy decides, and why",
-		Long: `check evaluates one request as the doors do and prints the decision and every
-rule that matches it, the deciding one first. Nothing is done or recorded.
-
-ACTION is one of fs.read fs.list fs.watch fs.write fs.create fs.rename fs.delete
-tool.call proc.exec net.fetch net.connect. RESOURCE is a path, a tool as
-server/tool, a program, or a host. Paths are looked up from the roots that the
-policy names, or else from this folder.
-
-Exit: 0 allow, 3 deny, 4 ask.`,
+		Use:   "check [flags] ACTION RESOURCE",
+		Short: "say what would be decided, and why",
 		Example: `  postern check fs.write .git/hooks/pre-commit
   postern check --agent codex fs.delete src/main.go
-  postern check --class mutating tool.call github/create_issue`,
-		Args: cobra.ExactArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return o.check(env, args[0], args[1], class, asJSON)
+  postern check --class mutating tool.call github/create_issue
+  postern check proc.exec git`,
+		Long: `one request is judged as the doors judge it, with every link on its way and,
+for fs.delete and fs.rename, all that lies beneath a directory. nothing is done
+or recorded. the deciding rule comes first, then every other that matches
+
+ACTION is one of
+  ` + strings.Join(actionNames()[:7], " ") + `
+  ` + strings.Join(actionNames()[7:], " ") + `
+
+RESOURCE is a path, a tool as server/tool, a program, or a host. paths start at
+the roots that the policy names, or else at this folder
+
+exit 0 allow, 3 deny, 4 ask`,
+		Args:                  exactly("ACTION", "RESOURCE"),
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.check(cmd.Context(), env, args[0], args[1], class, asJSON)
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return actionNames(), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-	o.flags(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	cmd.Flags().StringVar(&class, "class", "", "`CLASS` of the tool: read_only, mutating, destructive, runtime")
-	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveDefault
-		}
-		var names []string
-		for _, a := range core.Actions() {
-			names = append(names, a.String())
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
+	agentFlag(cmd, &o)
+	policyFlag(cmd, &o)
+	jsonFlag(cmd, &asJSON)
+	textFlag(cmd, &class, "class", "CLASS", "of the tool: read_only, mutating, destructive or runtime",
+		core.ReadOnly.String(), core.Mutating.String(), core.Destructive.String(), core.Runtime.String())
 	return cmd
 }
 
-func usage(rule string) error {
-	return &fault.Error{Code: fault.RequestInvalid, Op: "check", Rule: rule, Hint: "postern check --help"}
+func actionNames() []string {
+	var names []string
+	for _, a := range core.Actions() {
+		names = append(names, a.String())
+	}
+	return names
 }
 
-func (o *options) check(env *Env, actionName, spelling, className string, asJSON bool) error {
+func (o *options) check(ctx context.Context, env *Env, actionName, spelling, className string, asJSON bool) error {
 	action, ok := core.ParseAction(actionName)
 	if !ok {
-		return usage("unknown action " + textsafe.Name(actionName))
+		return usage("postern check", "there is no action "+textsafe.Name(actionName), "one of "+strings.Join(actionNames(), " "))
 	}
-	class, ok := core.ParseClass(className)
-	if className != "" && !ok {
-		return usage("unknown class " + textsafe.Name(className))
+	class, _ := core.ParseClass(className) // one of the flag's values, or none: unknown
+	w, err := o.loadHere(env)
+	if err == nil {
+		err = w.open(env)
 	}
-	w, err := o.openHere(env)
 	if err != nil {
 		return err
 	}
-	request := core.Request{Subject: o.subject("check"), Action: action, Class: class}
-	if request.Resource, err = w.find(action, spelling); err != nil {
+	j := judge{w: w, request: core.Request{Subject: o.subject("check"), Action: action, Class: class}}
+	if err := j.find(ctx, o, spelling); err != nil {
 		return err
 	}
-	verdict := w.live.Evaluate(request)
-	return w.explain(env, request, verdict, asJSON)
-}
-
-// openHere opens the roots of the policy, or this folder where it names none.
-func (o *options) openHere(env *Env) (*workspace, error) {
-	here, err := env.Getwd()
-	if err != nil {
-		return nil, err
+	if err := j.print(env, asJSON); err != nil {
+		return err
 	}
-	w, err := o.open(env, nil)
-	if fault.CodeOf(err) == fault.RequestInvalid {
-		return o.open(env, []string{here})
-	}
-	return w, err
-}
-
-// find is the canonical name of what is asked about: of a path the one that
-// its links lead to, of a program the file that would be run.
-func (w *workspace) find(action core.Action, spelling string) (core.Resource, error) {
-	switch {
-	case action.IsFile():
-		return w.findFile(action, spelling)
-	case action == core.ProcExec:
-		return findProgram(spelling)
-	case action == core.ToolCall:
-		server, tool, ok := strings.Cut(spelling, "/")
-		if !ok || server == "" || tool == "" {
-			return core.Resource{}, usage("a tool is written as server/tool")
-		}
-		return core.File(server, tool), nil
+	switch j.verdict.Decision {
+	case core.Allow:
+		return nil
+	case core.Ask:
+		return exitCode(fault.ExitAsk)
 	default:
-		return core.Resource{Name: spelling, Resolved: spelling != ""}, nil
+		return exitCode(fault.ExitDenied)
 	}
-}
-
-func (w *workspace) findFile(action core.Action, spelling string) (core.Resource, error) {
-	names, err := w.Parse(spelling)
-	if err != nil {
-		return core.Resource{}, err
-	}
-	name := names[0]
-	look := pathguard.Name.Stat
-	if action == core.FSRename || action == core.FSDelete {
-		look = pathguard.Name.Lstat // these act on a link itself
-	}
-	for range 40 {
-		_, err := look(name)
-		var link *pathguard.LinkError
-		if !errors.As(err, &link) {
-			if fault.CodeOf(err) == fault.PathEscape || fault.CodeOf(err) == fault.PathMount {
-				return core.Resource{}, err
-			}
-			break // missing or unreadable: its name is what is judged
-		}
-		name = link.To
-	}
-	return name.Resource(), nil
-}
-
-// findProgram resolves as a shell would and then follows links: a rule is
-// about the program that runs, not about a name for it.
-func findProgram(spelling string) (core.Resource, error) {
-	path, err := exec.LookPath(spelling)
-	if err != nil {
-		return core.Resource{}, &fault.Error{Code: fault.PathMissing, Op: "proc.exec", Resource: spelling,
-			Rule: "there is no such program", Hint: "give its path, or set PATH"}
-	}
-	if path, err = filepath.Abs(path); err == nil {
-		path, err = filepath.EvalSymlinks(path)
-	}
-	if err != nil {
-		return core.Resource{}, &fault.Error{Code: fault.PathMissing, Op: "proc.exec", Resource: spelling, Err: err}
-	}
-	return core.Resource{Name: path, Resolved: true}, nil
 }
 
 type ruleJSON struct {
@@ -171,40 +111,48 @@ func newRule(r core.Reason) ruleJSON {
 	return ruleJSON{r.Decision.String(), r.Step.String(), r.Rule, r.Builtin, r.Pos.File, r.Pos.Line, r.Pos.Column, r.Why}
 }
 
-func (w *workspace) explain(env *Env, q core.Request, v core.Verdict, asJSON bool) error {
-	reasons := w.live.Explain(q)
-	out := struct {
-		document
-		Action   string     `json:"action"`
-		Resource string     `json:"resource"`
-		Agent    string     `json:"agent,omitempty"`
-		Decision string     `json:"decision"`
-		Because  ruleJSON   `json:"because"`
-		Rules    []ruleJSON `json:"rules"`
-		Policy   string     `json:"policy"`
-	}{newDocument("check"), q.Action.String(), q.Resource.String(), q.Subject.Agent, v.Decision.String(),
-		newRule(v.Reason), []ruleJSON{}, w.live.Version()}
+type checkJSON struct {
+	document
+	Action   string     `json:"action"`
+	Resource string     `json:"resource"` // by its canonical name
+	Agent    string     `json:"agent,omitempty"`
+	Decision string     `json:"decision"`
+	Code     string     `json:"code,omitempty"` // what a door would answer with
+	Because  ruleJSON   `json:"because"`
+	About    string     `json:"about,omitempty"` // the name that decided, where it is another one
+	Rules    []ruleJSON `json:"rules"`
+	Policy   string     `json:"policy"`
+}
+
+func (j *judge) print(env *Env, asJSON bool) error {
+	var reasons []core.Reason
+	if !j.guard {
+		reasons = j.w.live.Explain(j.decided)
+	}
+	out := checkJSON{
+		document: newDocument("check"), Action: j.request.Action.String(), Resource: j.request.Resource.String(),
+		Agent: j.request.Subject.Agent, Decision: j.verdict.Decision.String(), Because: newRule(j.verdict.Reason),
+		Rules: []ruleJSON{}, Policy: j.w.live.Version(),
+	}
+	if j.code != fault.OK {
+		out.Code = j.code.String()
+	}
+	if j.decided.Resource != j.request.Resource {
+		out.About = j.decided.Resource.String()
+	}
 	for _, r := range reasons {
 		out.Rules = append(out.Rules, newRule(r))
 	}
-	err := answer(env.Out, asJSON, out, func(p io.Writer) {
-		fmt.Fprintf(p, "%s: %s %s\n", v.Decision, q.Action, textsafe.Name(q.Resource.String()))
-		fmt.Fprintf(p, "because: %s\n", textsafe.Clean(v.Reason.String()))
+	return answer(env.Out, asJSON, out, func(p io.Writer) {
+		fmt.Fprintf(p, "%s: %s %s\n", out.Decision, out.Action, textsafe.Name(out.Resource))
+		if out.About != "" {
+			fmt.Fprintf(p, "about: %s\n", textsafe.Name(out.About))
+		}
+		fmt.Fprintf(p, "because: %s\n", textsafe.Clean(j.verdict.Reason.String()))
 		for _, r := range reasons {
-			if r != v.Reason {
+			if r != j.verdict.Reason {
 				fmt.Fprintf(p, "also: %s\n", textsafe.Clean(r.String()))
 			}
 		}
 	})
-	if err != nil {
-		return err
-	}
-	switch v.Decision {
-	case core.Allow:
-		return nil
-	case core.Ask:
-		return exitCode(fault.ExitAsk)
-	default:
-		return exitCode(fault.ExitDenied)
-	}
 }

@@ -2,17 +2,17 @@
 
 // Package cli is the command: one file a verb. A verb reads its flags, calls
 // the package that does the work, and prints. stdout is the answer or protocol
-// bytes, stderr everything said about it.
+// bytes, stderr everything said about it. There is no colour.
 package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -34,25 +34,33 @@ func System() Env {
 }
 
 // Main runs one command line and returns its exit code. An interrupt ends it
-// in order: what is buffered is written first.
+// in order: what is buffered is written first. A second one ends it at once.
 func Main(args []string, env Env) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop)
+	return run(ctx, args, env)
+}
+
+func run(ctx context.Context, args []string, env Env) int {
 	root := newRoot(&env)
 	root.SetArgs(args)
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
-	cmd, err := root.ExecuteContextC(ctx)
-	if err == nil {
-		return fault.ExitOK
-	}
+	err := root.ExecuteContext(ctx)
 	var code exitCode
-	if errors.As(err, &code) {
+	var f *fault.Error
+	switch {
+	case err == nil:
+		return fault.ExitOK
+	case errors.As(err, &code):
 		return int(code)
+	case ctx.Err() != nil && !errors.As(err, &f):
+		fmt.Fprintln(env.Err, "interrupted")
+		return fault.ExitInterrupted
 	}
-	asJSON, _ := cmd.Flags().GetBool("json")
-	return report(env.Err, err, asJSON)
+	return report(env.Err, err, wantsJSON(args))
 }
 
 // exitCode ends a command whose answer is already printed.
@@ -60,62 +68,70 @@ type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit %d", int(c)) }
 
-// report prints an error: the three lines of a fault, or one line and the help
-// command for a usage error.
-func report(w io.Writer, err error, asJSON bool) int {
-	var f *fault.Error
-	if !errors.As(err, &f) {
-		f = &fault.Error{Code: fault.RequestInvalid, Op: "postern", Rule: err.Error(), Hint: "postern help"}
+// wantsJSON looks by itself, since the flags may be what is wrong.
+func wantsJSON(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
 	}
-	if asJSON {
-		_ = json.NewEncoder(w).Encode(struct {
-			Code    string `json:"code"`
-			Message string `json:"message"`
-			Hint    string `json:"hint"`
-			Exit    int    `json:"exit"`
-		}{f.Code.String(), f.Error(), f.Next(), f.Code.Exit()})
-	} else {
-		fmt.Fprintln(w, f.Lines())
-	}
-	return f.Code.Exit()
+	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
 }
 
 func newRoot(env *Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "postern",
-		Short: "The guarded gate between AI agents and your machine",
-		Long: `postern makes one decision before an agent, a tool or an MCP server reads,
-writes or deletes, performs the operation by handle, and records it.`,
-		Example: `  postern serve .                        serve this folder to an MCP client, on stdio
-  postern serve --read-only ~/notes      nothing can be changed
-  postern check fs.write .git/config     would it be allowed, and why
-  postern status                         roots, policy and what is enforced`,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		DisableAutoGenTag: true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
-		Args:              cobra.NoArgs,
+		Short: "the guarded gate between AI agents and your machine",
+		Long: `one decision is made before an agent, a tool or an MCP server reads, writes or
+deletes; the operation is then performed by handle, and recorded`,
+		Example: `  postern serve .                      serve this folder to an MCP client, on stdio
+  postern serve --read-only ~/notes    the same, and nothing can be changed
+  postern check fs.write .git/config   would it be allowed, and why
+  postern status                       roots, policy, and what is enforced`,
+		Version:                    buildVersion(),
+		SilenceErrors:              true,
+		SilenceUsage:               true,
+		SuggestionsMinimumDistance: 2,
+		Args:                       cobra.ArbitraryArgs, // so that an unknown verb comes to RunE
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownVerb(cmd, args[0])
+			}
+			return cmd.Help()
+		},
 	}
-	root.AddCommand(newServe(env), newCheck(env), newStatus(env), newVersion(env))
+	root.SetVersionTemplate("postern {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd.CommandPath(), err.Error(), "") })
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(cmd) })
+	root.SetHelpCommand(newHelp())
+	root.AddCommand(newServe(env), newCheck(env), newStatus(env), newVersion(env), newCompletion(env))
 	return root
 }
 
-// answer prints v as one JSON document, or text.
-func answer(w io.Writer, asJSON bool, v any, text func(io.Writer)) error {
-	if !asJSON {
-		text(w)
+// exactly wants these arguments, and names what is missing or too much.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) > len(names):
+			return usage(cmd.CommandPath(), "one argument too many: "+args[len(names)], "")
+		case len(args) < len(names):
+			return usage(cmd.CommandPath(), names[len(args)]+" is missing", "")
+		}
 		return nil
 	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }
 
-// document is the head of every JSON answer. Fields are only ever added.
-type document struct {
-	Schema  string `json:"schema"`
-	Version int    `json:"version"`
+// usage is the error of a command line that says nothing that can be done. The
+// next step is the help of the verb unless one is given.
+func usage(op, because, next string) error {
+	if next == "" {
+		next = op + " --help"
+	}
+	return &fault.Error{Code: fault.RequestInvalid, Op: op, Rule: because, Hint: next}
 }
 
-func newDocument(verb string) document { return document{"postern/" + verb, 1} }
+func unknownVerb(cmd *cobra.Command, verb string) error {
+	next := ""
+	if near := cmd.Root().SuggestionsFor(verb); len(near) > 0 {
+		next = "postern " + near[0] + " --help"
+	}
+	return usage("postern", "there is no verb "+verb, next)
+}

@@ -3,9 +3,11 @@
 package cli
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -18,68 +20,79 @@ func newServe(env *Env) *cobra.Command {
 	var o options
 	var envelope string
 	cmd := &cobra.Command{
-		Use:   "serve [DIR...]",
-		Short: "Serve folders to an MCP client, on stdio",
-		Long: `serve is a filesystem server for MCP clients, a drop-in for the reference
-server's 14 tools. Nothing beneath it leaves the folders given; every call is
-decided by the policy and recorded. Without DIR the policy must name roots.
-
-What comes from files is wrapped in an envelope that tells a model that it is
-data. --envelope=off gives the reference server's plain text, scrubbed.`,
+		Use:   "serve [flags] [DIR...]",
+		Short: "serve folders to an MCP client, on stdio",
 		Example: `  postern serve .
   postern serve --read-only ~/notes ~/papers
   postern serve --agent codex --policy team.yaml .`,
+		Long: `a filesystem server for MCP clients that takes the place of the reference
+server: the same 14 tools, and three more. nothing beneath it leaves the
+folders given, every call is decided by the policy and recorded. without DIR
+the policy must name roots
+
+what comes from files is marked as data for the model, by an envelope around
+it; --envelope=off gives the reference server's plain text, scrubbed
+
+a change of the policy is in force within a second; one that is not valid is
+reported here, and the last good policy stays. it ends with its input, or when
+interrupted`,
+		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, dirs []string) error {
-			if envelope != "on" && envelope != "off" && envelope != "" {
-				return &fault.Error{Code: fault.RequestInvalid, Op: "serve", Rule: "--envelope is on or off"}
-			}
-			return o.serve(cmd, env, dirs, envelope)
+			return o.serve(cmd.Context(), env, dirs, envelope)
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 	}
-	o.flags(cmd)
-	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "offer only the tools that change nothing")
-	cmd.Flags().StringVar(&envelope, "envelope", "", "`on|off`: mark text from files as data (default from the policy: on)")
+	agentFlag(cmd, &o)
+	policyFlag(cmd, &o)
+	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "nothing can be changed, and no tool that would is offered")
+	textFlag(cmd, &envelope, "envelope", "on|off", "mark text from files as data (on, unless the policy says off)", "on", "off")
 	return cmd
 }
 
-// openState comes before the roots, so that they know the state directory by
-// its identity too.
-func openState(env *Env) (*enforce.State, error) {
-	where, err := enforce.LocateState(env.Getenv)
+func (o *options) serve(ctx context.Context, env *Env, dirs []string, envelope string) (err error) {
+	// A client that went away is an error of the write, not the end of this
+	// process: what is buffered for the log is still written.
+	signal.Ignore(syscall.SIGPIPE)
+	w, err := o.load(env, dirs)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return enforce.OpenState(where)
-}
-
-func (o *options) serve(cmd *cobra.Command, env *Env, dirs []string, envelope string) (err error) {
-	state, err := openState(env)
+	// The state comes before the roots, so that they know it by identity too.
+	state, err := enforce.OpenState(w.stateDir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, state.Close()) }()
-	w, err := o.open(env, dirs)
-	if err != nil {
+	if err := w.open(env); err != nil {
 		return err
 	}
-	cfg := w.live.Current()
-	s := cfg.Settings
-	bare := !s.Envelope
-	if envelope != "" {
-		bare = envelope == "off"
-	}
+	s := w.live.Current().Settings
 	server, err := fsserver.New(fsserver.Options{
-		Gate: w.gate(o.subject("serve"), state), Bare: bare, ReadOnly: o.readOnly, Off: s.ToolsOff,
+		Gate: o.gate(w, state, state), Bare: bare(envelope, s.Envelope), ReadOnly: o.readOnly, Off: s.ToolsOff,
 		Answer: s.Limits.Answer, WholeRead: s.Limits.WholeRead, WalkEntries: s.Limits.WalkEntries,
 		CallTime: s.Limits.Call, Version: buildVersion(), Log: slog.New(slog.NewTextHandler(env.Err, nil)),
 	})
 	if err != nil {
 		return err
 	}
-	for _, r := range cfg.Roots {
-		if r.Path == "/" {
-			fmt.Fprintf(env.Err, "warning: the root %s is /, the whole machine\n", r.Name)
-		}
+	return connection(ctx, server.ServeStdio(ctx, env.In, env.Out))
+}
+
+// bare: the flag says more than the policy.
+func bare(flag string, policy bool) bool {
+	if flag == "" {
+		return !policy
 	}
-	return server.ServeStdio(cmd.Context(), env.In, env.Out)
+	return flag == "off"
+}
+
+// connection is how serving ended: by an interrupt, or because the client's
+// side broke.
+func connection(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return &fault.Error{Code: fault.IOFailed, Op: "serve", Rule: "the connection to the client broke", Hint: "start it again", Err: err}
 }

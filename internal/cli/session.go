@@ -5,27 +5,22 @@ package cli
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/config"
 )
 
-// options are the flags that every verb about a workspace has.
+// options are the flags that verbs about a workspace share.
 type options struct {
 	agent    string
 	policy   string
 	readOnly bool
-}
-
-func (o *options) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.agent, "agent", "", "`NAME` of the agent that this line is installed for")
-	cmd.Flags().StringVar(&o.policy, "policy", "", "`FILE` in the place of your own policy")
 }
 
 // workspace is what a verb works on: the policy and the roots that it guards.
@@ -33,22 +28,28 @@ type workspace struct {
 	*pathguard.Workspace
 	live     *config.Live
 	stateDir string
+	self     string
 }
 
-// open loads the policy and opens the roots. Nothing is served or answered
-// before all of it is known to be valid.
-func (o *options) open(env *Env, dirs []string) (*workspace, error) {
+// load reads the policy. Nothing is served or answered before all of it is
+// known to be valid.
+func (o *options) load(env *Env, dirs []string) (*workspace, error) {
+	for _, dir := range dirs {
+		if dir == "" { // an unset variable in somebody's script, not this folder
+			return nil, usage("postern", "the name of a folder is empty", "write . for this folder")
+		}
+	}
 	where, err := enforce.LocateState(env.Getenv)
 	if err != nil {
 		return nil, err
 	}
 	here, err := env.Getwd()
 	if err != nil {
-		return nil, err
+		return nil, &fault.Error{Code: fault.IOFailed, Op: "start", Rule: "the working directory can't be told", Hint: "change into a folder that exists", Err: err}
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return nil, &fault.Error{Code: fault.IOFailed, Op: "start", Rule: "the path of this program can't be told", Err: err}
 	}
 	live, err := config.OpenLive(config.Options{
 		Dirs: dirs, PolicyFile: o.policy, WorkDir: here, Env: env.Getenv, Binary: self,
@@ -56,15 +57,16 @@ func (o *options) open(env *Env, dirs []string) (*workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := live.Current()
-	ws, err := openRoots(cfg, append([]string{where, self}, cfg.Files...))
-	if err != nil {
-		return nil, err
+	return &workspace{live: live, stateDir: where, self: self}, nil
+}
+
+// loadHere takes the roots of the policy, or this folder where it names none.
+func (o *options) loadHere(env *Env) (*workspace, error) {
+	w, err := o.load(env, nil)
+	if fault.CodeOf(err) == fault.RequestInvalid {
+		return o.load(env, []string{"."})
 	}
-	for _, w := range cfg.Warnings {
-		fmt.Fprintln(env.Err, "warning:", textsafe.Clean(w))
-	}
-	return &workspace{ws, live, where}, nil
+	return w, err
 }
 
 // complain says what is wrong with a policy file that was changed while the
@@ -74,29 +76,43 @@ func complain(env *Env, err error) {
 		fmt.Fprintln(env.Err, "the policy is valid again and in force")
 		return
 	}
-	fmt.Fprintln(env.Err, "the changed policy is not in force, the last good one is")
-	report(env.Err, err, false)
+	var b strings.Builder
+	b.WriteString("the changed policy is not in force, the last good one is\n")
+	report(&b, err, false)
+	fmt.Fprint(env.Err, b.String())
 }
 
-// openRoots opens what the policy names. own are postern's own files, wherever
-// they lie: the state directory first, the program and the policy files.
-func openRoots(cfg *config.Config, own []string) (*pathguard.Workspace, error) {
+// open opens the roots, and keeps postern's own files from everybody wherever
+// they lie: the state directory, the program and the policy files, those too
+// that are not there yet.
+func (w *workspace) open(env *Env) error {
+	cfg := w.live.Current()
 	var roots []*pathguard.Root
 	for _, r := range cfg.Roots {
 		root, err := pathguard.OpenRoot(r.Path, pathguard.Options{
 			Name: r.Name, Alias: r.Alias, Mounts: r.Mounts, DenyHardlinks: r.DenyHardlinks,
-			Forbidden: own[:1],
+			Forbidden: []string{w.stateDir},
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		roots = append(roots, root)
 	}
-	ws, err := pathguard.NewWorkspace(roots...)
-	if err != nil {
-		return nil, err
+	var err error
+	if w.Workspace, err = pathguard.NewWorkspace(roots...); err != nil {
+		return err
 	}
-	return ws, ws.Protect(own...)
+	own := append([]string{w.stateDir, w.self, config.SystemFile}, cfg.Files...)
+	if cfg.UserFile != "" {
+		own = append(own, cfg.UserFile)
+	}
+	if err := w.Protect(own...); err != nil {
+		return err
+	}
+	for _, warning := range cfg.Warnings {
+		fmt.Fprintln(env.Err, "warning:", textsafe.Clean(warning))
+	}
+	return nil
 }
 
 func (o *options) subject(source string) core.Subject {
@@ -104,10 +120,25 @@ func (o *options) subject(source string) core.Subject {
 }
 
 // gate are the parts of a gate over the workspace.
-func (w *workspace) gate(s core.Subject, state *enforce.State) enforce.Options {
+func (o *options) gate(w *workspace, recorder enforce.Recorder, locker enforce.Locker) enforce.Options {
 	cfg := w.live.Current()
-	return enforce.Options{
-		Workspace: w.Workspace, Decider: w.live, Recorder: state, Locker: state, Subject: s,
+	gate := enforce.Options{
+		Workspace: w.Workspace, Decider: w.live, Recorder: recorder, Locker: locker, Subject: o.subject("serve"),
 		PolicyFile: cfg.UserFile, ReadsNeedAudit: cfg.Settings.Audit.DenyReads,
 	}
+	if o.readOnly {
+		gate.Decider = readOnly{w.live}
+	}
+	return gate
+}
+
+// readOnly denies every change, whatever the policy allows: --read-only holds
+// in the gate, not only in the list of tools.
+type readOnly struct{ enforce.Decider }
+
+func (d readOnly) Evaluate(q core.Request) core.Verdict {
+	if q.Action.Mutates() {
+		return core.Verdict{Reason: core.Reason{Step: core.StepContainment, Rule: "--read-only", Why: "nothing is changed"}}
+	}
+	return d.Decider.Evaluate(q)
 }

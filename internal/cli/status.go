@@ -5,6 +5,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -20,44 +21,64 @@ type rootJSON struct {
 
 type statusJSON struct {
 	document
-	Roots    []rootJSON `json:"roots"`
-	Files    []string   `json:"policy_files"`
-	Policy   string     `json:"policy"`
-	State    string     `json:"state"`
-	Envelope string     `json:"envelope"`
-	Undo     bool       `json:"undo"`
-	Approver bool       `json:"approver"`
-	Levels   []string   `json:"levels"`
-	Gaps     []string   `json:"gaps"`
+	Roots     []rootJSON `json:"roots"`
+	Files     []string   `json:"policy_files"`
+	Policy    string     `json:"policy"`
+	State     string     `json:"state"`
+	Made      bool       `json:"state_made"`
+	Envelope  string     `json:"envelope"`
+	Primitive string     `json:"primitive"`
+	Undo      bool       `json:"undo"`
+	Approver  bool       `json:"approver"`
+	Levels    []string   `json:"levels"`
+	Gaps      []string   `json:"gaps"`
 }
+
+// componentWalk is what stands in for openat2.
+const componentWalk = "one open a component, each checked"
 
 func newStatus(env *Env) *cobra.Command {
 	var o options
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "status [DIR...]",
-		Short: "Show roots, policy and what is enforced",
-		Long: `status shows what serve would guard from here: the roots, the policy files in
-force, the state directory, and at which level each part is enforced. Weaker
-levels are named, never assumed.`,
+		Use:   "status [flags] [DIR...]",
+		Short: "show roots, policy, and what is enforced",
 		Example: `  postern status
   postern status --json ~/notes`,
-		RunE: func(_ *cobra.Command, dirs []string) error { return o.status(env, dirs, asJSON) },
+		Long: `what serve would guard from here: the roots, the policy files in force, the
+state directory, and how each part is enforced. what is weaker or missing is
+named. without DIR the roots are those that the policy names, or this folder
+
+a policy that is not valid is reported with exit 5; a server that already runs
+keeps the last good one`,
+		DisableFlagsInUseLine: true,
+		RunE:                  func(_ *cobra.Command, dirs []string) error { return o.status(env, dirs, asJSON) },
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
 	}
-	o.flags(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	policyFlag(cmd, &o)
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
 func (o *options) status(env *Env, dirs []string, asJSON bool) error {
-	w, err := o.openDirs(env, dirs)
+	load := o.load
+	if len(dirs) == 0 {
+		load = func(env *Env, _ []string) (*workspace, error) { return o.loadHere(env) }
+	}
+	w, err := load(env, dirs)
+	if err == nil {
+		err = w.open(env)
+	}
 	if err != nil {
 		return err
 	}
 	cfg := w.live.Current()
+	_, stateErr := os.Stat(w.stateDir)
 	s := statusJSON{
-		document: newDocument("status"), Files: cfg.Files, Policy: cfg.Policy.Version(),
-		State: w.stateDir, Envelope: "on",
+		document: newDocument("status"), Roots: []rootJSON{}, Files: append([]string{}, cfg.Files...),
+		Policy: cfg.Policy.Version(), State: w.stateDir, Made: stateErr == nil, Envelope: "on", Primitive: primitive(),
 		Levels: []string{"sdk: files through postern serve, by handle"},
 		Gaps: []string{
 			"programs that don't go through postern are not confined",
@@ -79,32 +100,33 @@ func (o *options) status(env *Env, dirs []string, asJSON bool) error {
 	return answer(env.Out, asJSON, s, s.print)
 }
 
-func (o *options) openDirs(env *Env, dirs []string) (*workspace, error) {
-	if len(dirs) == 0 {
-		return o.openHere(env)
-	}
-	return o.open(env, dirs)
-}
-
 func (s statusJSON) print(w io.Writer) {
+	line := func(what, text string) { fmt.Fprintf(w, "%-9s %s\n", what, text) }
 	for _, r := range s.Roots {
 		missing := ""
 		if !r.Present {
 			missing = ", missing"
 		}
-		fmt.Fprintf(w, "root      %s:// %s (%s%s)\n", r.Name, textsafe.Name(r.Path), r.Access, missing)
+		line("root", r.Name+":// "+textsafe.Name(r.Path)+" ("+r.Access+missing+")")
 	}
 	if len(s.Files) == 0 {
-		fmt.Fprintln(w, "policy    the shipped default, no file")
+		line("policy", "the shipped default, no file")
 	}
 	for _, f := range s.Files {
-		fmt.Fprintf(w, "policy    %s\n", textsafe.Name(f))
+		line("policy", textsafe.Name(f))
 	}
-	fmt.Fprintf(w, "version   %s\nstate     %s\nenvelope  %s\n", s.Policy, textsafe.Name(s.State), s.Envelope)
+	line("version", s.Policy)
+	state := textsafe.Name(s.State)
+	if !s.Made {
+		state += " (not made yet)"
+	}
+	line("state", state)
+	line("envelope", s.Envelope)
 	for _, l := range s.Levels {
-		fmt.Fprintf(w, "enforced  %s\n", l)
+		line("enforced", l)
 	}
+	line("by", s.Primitive)
 	for _, g := range s.Gaps {
-		fmt.Fprintf(w, "not       %s\n", g)
+		line("not", g)
 	}
 }

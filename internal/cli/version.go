@@ -14,9 +14,12 @@ import (
 func newVersion(env *Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Use:                   "version [flags]",
+		Short:                 "print the version",
+		Example:               "  postern version --json",
+		Args:                  exactly(),
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
 			v := buildVersion()
 			return answer(env.Out, asJSON, struct {
@@ -29,7 +32,7 @@ func newVersion(env *Env) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/enforce"
+)
+
+// judge decides one request as the doors do: every name that it leads over,
+// the strictest decision holds, and what a guard refuses is denied.
+type judge struct {
+	w       *workspace
+	request core.Request // its resource is the canonical name once it is found
+	verdict core.Verdict
+	decided core.Request // the one that decided
+	code    fault.Code
+	judged  bool
+	guard   bool // a guard refused, not the policy
+}
+
+// find looks the resource up and judges it. Its error is about a request that
+// means nothing.
+func (j *judge) find(ctx context.Context, o *options, spelling string) error {
+	switch {
+	case j.request.Action.IsFile():
+		return j.findFile(ctx, o, spelling)
+	case j.request.Action == core.ProcExec:
+		path, err := findProgram(spelling)
+		if err != nil {
+			return err
+		}
+		j.add(core.Resource{Name: path, Resolved: true})
+	case j.request.Action == core.ToolCall:
+		server, tool, ok := strings.Cut(spelling, "/")
+		if !ok || server == "" || tool == "" {
+			return usage("postern check", "a tool is written as server/tool", "")
+		}
+		j.add(core.File(server, tool))
+	default:
+		j.add(core.Resource{Name: spelling, Resolved: spelling != ""})
+	}
+	return nil
+}
+
+// add judges one more name.
+func (j *judge) add(r core.Resource) {
+	j.request.Resource = r
+	j.beside(r)
+}
+
+// beside judges a name that goes with the one asked about.
+func (j *judge) beside(r core.Resource) {
+	q := j.request
+	q.Resource = r
+	v := j.w.live.Evaluate(q)
+	if j.judged && v.Decision >= j.verdict.Decision {
+		return
+	}
+	j.judged, j.verdict, j.decided = true, v, q
+	switch v.Decision {
+	case core.Allow:
+		j.code = fault.OK
+	case core.Ask:
+		j.code = fault.PolicyAsk
+	default:
+		j.code = fault.PolicyDenied
+	}
+}
+
+// refuse takes over what a guard refuses. Its failures say nothing about what
+// is allowed, but for a directory too large to be judged.
+func (j *judge) refuse(err error) {
+	f := fault.As(err)
+	if f == nil || f.Code.Kind() != fault.KindDenial && f.Code != fault.LimitExceeded {
+		return
+	}
+	if j.judged && j.verdict.Decision == core.Deny {
+		return
+	}
+	j.judged, j.guard, j.code, j.decided = true, true, f.Code, j.request
+	j.verdict = core.Verdict{Reason: core.Reason{Step: core.StepContainment, Why: f.Because()}}
+}
+
+// maxHops is that of the crossing.
+const maxHops = 40
+
+func (j *judge) findFile(ctx context.Context, o *options, spelling string) error {
+	j.request.Resource = core.Resource{Name: spelling}
+	names, err := j.w.Parse(spelling)
+	if err != nil {
+		j.refuse(err)
+		return nil
+	}
+	name, err := j.choose(names)
+	if err != nil {
+		j.refuse(err)
+		return nil
+	}
+	for range maxHops {
+		j.add(name.Resource())
+		err := j.reach(ctx, name)
+		var link *pathguard.LinkError
+		if !errors.As(err, &link) {
+			j.refuse(err)
+			return j.readable(ctx, o, name)
+		}
+		name = link.To
+	}
+	j.refuse(&fault.Error{Code: fault.PathSymlink, Rule: "too many links"})
+	return nil
+}
+
+// choose picks the root of a relative name as the crossing does.
+func (j *judge) choose(names []pathguard.Name) (pathguard.Name, error) {
+	if len(names) == 1 {
+		return names[0], nil
+	}
+	var hits []pathguard.Name
+	for _, n := range names {
+		j.beside(n.Resource())
+		if _, err := n.Lstat(); !errors.Is(err, fs.ErrNotExist) {
+			hits = append(hits, n)
+		}
+	}
+	if len(hits) != 1 {
+		return pathguard.Name{}, &fault.Error{Code: fault.PathDenied, Rule: "several roots could have such a name: write it as ROOT://name"}
+	}
+	return hits[0], nil
+}
+
+// reach goes to the name as the action would, without effect.
+func (j *judge) reach(ctx context.Context, name pathguard.Name) error {
+	switch j.request.Action {
+	case core.FSWrite:
+		return let(name.Pin())
+	case core.FSCreate:
+		err := let(name.Pin())
+		if errors.Is(err, fs.ErrNotExist) {
+			j.above(name)
+		}
+		return err
+	case core.FSRename, core.FSDelete:
+		target, err := name.PinEntry()
+		if err != nil {
+			return err
+		}
+		defer target.Close()
+		return target.Descendants(ctx, maxDescendants, func(n pathguard.Name, _ pathguard.Info) error {
+			j.beside(n.Resource())
+			return nil
+		})
+	default:
+		_, err := name.Stat()
+		return err
+	}
+}
+
+// maxDescendants is the crossing's default.
+const maxDescendants = 10_000
+
+func let(t *pathguard.Target, err error) error {
+	if err == nil {
+		err = t.Close()
+	}
+	return err
+}
+
+// above judges the directories that would have to be made first.
+func (j *judge) above(name pathguard.Name) {
+	for up, ok := name.Parent(); ok; up, ok = up.Parent() {
+		if _, err := up.Lstat(); !errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		j.beside(up.Resource())
+	}
+}
+
+// readable lets the crossing open a file that would be read, since there are
+// rules about what a file holds. A directory is asked about for all in it.
+func (j *judge) readable(ctx context.Context, o *options, name pathguard.Name) error {
+	if j.request.Action != core.FSRead || j.verdict.Decision == core.Deny {
+		return nil
+	}
+	if info, err := name.Stat(); err != nil || info.Kind == pathguard.KindDir {
+		return nil //nolint:nilerr // what is not there is judged by its name
+	}
+	parts := o.gate(j.w, unrecorded{}, unlocked{})
+	parts.Subject = j.request.Subject
+	gate, err := enforce.New(parts)
+	if err != nil {
+		return err
+	}
+	file, err := gate.Open(ctx, name.String())
+	if err != nil {
+		if fault.CodeOf(err) != fault.PolicyAsk {
+			j.refuse(err)
+		}
+		return nil
+	}
+	return file.Close()
+}
+
+// unrecorded and unlocked stand in where nothing is done.
+type unrecorded struct{}
+
+func (unrecorded) Record(core.Event, bool) error { return nil }
+
+type unlocked struct{}
+
+func (unlocked) Lock(context.Context, ...int64) (func(), error) { return func() {}, nil }
+
+// findProgram resolves as a shell would and then follows links: a rule is
+// about the program that runs, not about a name for it.
+func findProgram(spelling string) (string, error) {
+	path, err := exec.LookPath(spelling)
+	if err != nil {
+		return "", &fault.Error{Code: fault.PathMissing, Op: core.ProcExec.String(), Resource: spelling,
+			Rule: "there is no such program", Hint: "give its path, or set PATH"}
+	}
+	if path, err = filepath.Abs(path); err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return "", &fault.Error{Code: fault.PathMissing, Op: core.ProcExec.String(), Resource: spelling, Err: err}
+	}
+	return path, nil
+}
