@@ -24,8 +24,10 @@ type Options struct {
 	PolicyFile string
 	// WorkDir is the absolute working directory.
 	WorkDir string
-	// Env looks up an environment variable: HOME, XDG_CONFIG_HOME,
-	// XDG_STATE_HOME and POSTERN_STATE are asked for.
+	// StateDir is where the state directory is, made or not; "" for none.
+	StateDir string
+	// Env looks up an environment variable: HOME and XDG_CONFIG_HOME are asked
+	// for.
 	Env func(string) string
 	// SystemFile stands in for the constant when it isn't "".
 	SystemFile string
@@ -174,21 +176,6 @@ func (l *loader) abs(base, path string) string {
 		return filepath.Clean(path)
 	}
 	return filepath.Join(base, path)
-}
-
-// StateDir returns the state directory that the environment names, "" when it
-// names none.
-func StateDir(env func(string) string) string {
-	if dir := env("POSTERN_STATE"); filepath.IsAbs(dir) {
-		return filepath.Clean(dir)
-	}
-	if dir := env("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "postern")
-	}
-	if home := env("HOME"); filepath.IsAbs(home) {
-		return filepath.Join(home, ".local", "state", "postern")
-	}
-	return ""
 }
 
 func isDir(path string) bool {

@@ -120,11 +120,10 @@ func usage(resource, because, next string) error {
 
 // checkRoots refuses the state directory and warns of what is missing or wide.
 func (l *loader) checkRoots() error {
-	state := StateDir(l.Env)
 	missing := 0
 	for i := range l.out.Roots {
 		r := &l.out.Roots[i]
-		if _, inside := beneath(state, r.Path); inside && state != "" {
+		if _, inside := beneath(l.StateDir, r.Path); inside && l.StateDir != "" {
 			return usage(r.Path, "the folder belongs to postern's own state", "give another folder")
 		}
 		if r.Missing = !isDir(r.Path); r.Missing {
@@ -191,7 +190,7 @@ func (l *loader) homes(root string) []string {
 
 // protected are the places of our own files that lie beneath a root.
 func (l *loader) protected() []policy.Protected {
-	places := map[string]string{StateDir(l.Env): "postern-state", l.Binary: "postern"}
+	places := map[string]string{l.StateDir: "postern-state", l.Binary: "postern"}
 	for _, s := range l.out.sources {
 		places[s.path] = "postern"
 	}

@@ -32,14 +32,14 @@ func (d Dir) Join(name ...string) string {
 
 // Locate returns where the state directory is, without touching it:
 // POSTERN_STATE, else $XDG_STATE_HOME/postern, else ~/.local/state/postern.
-// A relative POSTERN_STATE or XDG_STATE_HOME is refused, as the XDG Base
-// Directory Specification asks for absolute paths.
+// A relative POSTERN_STATE is refused; a relative XDG_STATE_HOME is ignored, as
+// the XDG Base Directory Specification asks.
 func Locate(getenv func(string) string) (string, error) {
 	if p := getenv("POSTERN_STATE"); p != "" {
 		return absolute("POSTERN_STATE", p)
 	}
-	if p := getenv("XDG_STATE_HOME"); p != "" {
-		return absolute("XDG_STATE_HOME", filepath.Join(p, "postern"))
+	if p := getenv("XDG_STATE_HOME"); filepath.IsAbs(p) {
+		return filepath.Join(p, "postern"), nil
 	}
 	home := getenv("HOME")
 	if home == "" {

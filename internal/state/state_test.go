@@ -22,7 +22,7 @@ func TestLocate(t *testing.T) {
 		"home":         {env: map[string]string{"HOME": "/h"}, want: "/h/.local/state/postern"},
 		"nothing":      {bad: "set POSTERN_STATE"},
 		"relative":     {env: map[string]string{"POSTERN_STATE": "here"}, bad: "set POSTERN_STATE"},
-		"relative xdg": {env: map[string]string{"XDG_STATE_HOME": "here"}, bad: "set XDG_STATE_HOME"},
+		"relative xdg": {env: map[string]string{"XDG_STATE_HOME": "here", "HOME": "/h"}, want: "/h/.local/state/postern"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
