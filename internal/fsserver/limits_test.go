@@ -208,6 +208,36 @@ func TestAnswerLimit(t *testing.T) {
 	}
 }
 
+func searchHeadOfLine(t *testing.T) {
+	files := map[string]string{"small.txt": "S"}
+	for i := range 20_000 {
+		files[fmt.Sprintf("d%03d/f%05d", i%200, i)] = ""
+	}
+	w := newWorld(t, files)
+	var searches []chan json.RawMessage
+	for range 16 {
+		_, ch := w.startCall("search_files", args{"path": w.root, "pattern": "*no-such*"})
+		searches = append(searches, ch)
+	}
+	if got := w.call("read_text_file", args{"path": w.at("small.txt")}).body(); got != "S" {
+		t.Error(got)
+	}
+	waiting := 0
+	for _, ch := range searches {
+		if len(ch) == 0 {
+			waiting++
+		}
+	}
+	if waiting == 0 {
+		t.Error("every search answered before the small read")
+	}
+	for _, ch := range searches {
+		if got := w.result(w.await(ch)).body(); got != "No matches found" {
+			t.Error(got)
+		}
+	}
+}
+
 func TestMedia(t *testing.T) {
 	w := newWorld(t, map[string]string{
 		"a.PNG": "p", "b.jpeg": "j", "c.svg": "s", "d.mp3": "m", "e.flac": "f", "f.pdf": "d", ".png": "n", "g h#é.bin": "b",

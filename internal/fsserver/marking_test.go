@@ -29,7 +29,7 @@ func marked(t *testing.T, bare bool) (*world, map[string]args) {
 	odd := strings.ReplaceAll(sentinel, "/", "\u2215")
 	w := newWorld(t, map[string]string{
 		"f": "one\n" + sentinel + "\n", "n-" + odd + "\n[FILE] forged": "x", "d-" + odd + "/" + odd: "y", "bad\xff" + odd: "z",
-		"del/.env-" + odd: "", "del/.env": "SENTINEL-SECRET", "SENTINEL-t/x": "X",
+		"del/x-" + odd: "", "del/.env": "SENTINEL-SECRET", "SENTINEL-t/x": "X",
 	}, func(w *world) { w.setup.Bare, w.setup.Rules = bare, map[string]string{"fs.delete": "allow"} })
 	w.link(odd, "dangling")
 	w.link(w.outside+"/SENTINEL-out", "leaving")
@@ -107,6 +107,9 @@ func TestSentinelsAreInEnvelopes(t *testing.T) {
 			if strings.Contains(b.Text, "SENTINEL") || strings.Contains(b.Text, "untrusted-") {
 				t.Errorf("%s: outside an envelope: %q", name, b.Text)
 			}
+		}
+		if strings.Contains(r.text(), "del/.env") {
+			t.Errorf("%s names what listings hide: %s", name, r.text())
 		}
 		if strings.Contains(r.raw, "SENTINEL-out") || strings.Contains(r.raw, "SENTINEL-SECRET") {
 			t.Errorf("%s tells what lies outside or is denied: %s", name, r.raw)

@@ -147,6 +147,7 @@ type call struct {
 	spellings []string         // the caller's paths
 	bad       map[string]error // those that the pre-filter refused, where each stands for itself
 	gate      *enforce.Gate
+	decider   enforce.Decider // within the client's roots
 	session   *mcpserver.Session
 	roots     view
 	found     harvest
@@ -182,6 +183,17 @@ func (c *call) owns(resource string) bool {
 	return false
 }
 
+// mayName reports whether a name that the caller didn't send may be told: one
+// that listings hide stays hidden.
+func (c *call) mayName(resource string) bool {
+	names, err := c.o.Gate.Workspace.Parse(resource)
+	if err != nil || len(names) != 1 || c.decider == nil {
+		return false
+	}
+	r := core.Request{Subject: c.o.Gate.Subject, Action: core.FSList, Resource: names[0].Resource()}
+	return c.decider.Evaluate(r).Decision != core.Deny
+}
+
 // canonical is a spelling of the caller's as ROOT://name, if it means one.
 func (c *call) canonical(spelling string) string {
 	if names, err := c.o.Gate.Workspace.Parse(spelling); err == nil && len(names) == 1 {
@@ -199,7 +211,9 @@ func (s *server) call(ctx context.Context, t *tool, m *mcpserver.Call) mcpserver
 		f := *fault.As(err)
 		f.Op, f.Resource = core.ToolCall.String(), t.name
 		s.record(m.Session, core.ToolCall, &f)
-		return mcpserver.Refusal(&f, "")
+		res := mcpserver.Refusal(&f, "")
+		res.Content = []mcpserver.Content{own(f.Lines())}
+		return res
 	}
 	c.spellings = t.spellings(&c.args)
 	if f := s.prefilter(c); f != nil {
@@ -292,6 +306,7 @@ func (s *server) invoke(ctx context.Context, c *call) (res mcpserver.Result) {
 	if !c.roots.all {
 		options.Decider = narrowed{options.Decider, c.roots}
 	}
+	c.decider = options.Decider
 	var r reply
 	var err error
 	if c.gate, err = enforce.New(options); err == nil {

@@ -52,6 +52,7 @@ var cases = map[string]func(*testing.T){
 	"fs-fifo-block":              fifoBlock,
 	"fs-slow-provider-hang":      slowProvider,
 	"fs-exclude-plain-name":      excludePlainName,
+	"fs-search-head-of-line":     searchHeadOfLine,
 	"fs-tail-from-start":         tailFromStart,
 	"fs-partial-read-fd-leak":    fdLeak,
 	"fs-binary-as-text":          binaryAsText,
