@@ -144,9 +144,9 @@ func (j *judge) print(env *Env, asJSON bool) error {
 		out.Rules = append(out.Rules, newRule(r))
 	}
 	return answer(env.Out, asJSON, out, func(p io.Writer) {
-		fmt.Fprintf(p, "%s: %s %s\n", out.Decision, out.Action, textsafe.Name(out.Resource))
+		fmt.Fprintf(p, "%s: %s %s\n", out.Decision, out.Action, drawn(out.Resource))
 		if out.About != "" {
-			fmt.Fprintf(p, "about: %s\n", textsafe.Name(out.About))
+			fmt.Fprintf(p, "about: %s\n", drawn(out.About))
 		}
 		fmt.Fprintf(p, "because: %s\n", textsafe.Clean(j.verdict.Reason.String()))
 		for _, r := range reasons {
@@ -155,4 +155,12 @@ func (j *judge) print(env *Env, asJSON bool) error {
 			}
 		}
 	})
+}
+
+// drawn is a name as it can be shown, the empty one too.
+func drawn(name string) string {
+	if name == "" {
+		return `""`
+	}
+	return textsafe.Name(name)
 }
