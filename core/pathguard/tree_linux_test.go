@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build unix
-
 package pathguard_test
 
 import (
@@ -245,20 +243,6 @@ func (b *box) move(from, to string) error {
 	}
 	defer dst.Close()
 	return pathguard.Rename(src, dst, pathguard.WriteOptions{})
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantCode(t testing.TB, err error, want fault.Code) {
-	t.Helper()
-	if got := fault.CodeOf(err); got != want {
-		t.Errorf("code %v, want %v (%v)", got, want, err)
-	}
 }
 
 // time is one that no file has by itself.

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pathguard
+
+import "golang.org/x/sys/unix"
+
+// Seam makes the system calls of one root fail or misbehave.
+type Seam = seam
+
+// SetSeam changes the seam of r; before any use of r.
+func SetSeam(r *Root, change func(*Seam)) { change(&r.seam) }
+
+// WithoutOpenat2 makes openat2 of r fail as if it were not there.
+func WithoutOpenat2(r *Root, errno unix.Errno) {
+	r.seam.open = func(int, string, int, uint32) (int, error) { return -1, errno }
+}
+
+// FailExchange, FailRename and FailWrite replace one call each.
+func (s *seam) FailExchange(f func(dir int, a, b string) error) { s.exchange = f }
+
+func (s *seam) FailOpen(f func(int, string, int, uint32) (int, error)) { s.open = f }
+
+func (s *seam) Open(dir int, rel string, flags int, mode uint32) (int, error) {
+	return s.open(dir, rel, flags, mode)
+}
+
+func (s *seam) FailRename(f func(int, string, int, string) error) { s.rename = f }
+
+func (s *seam) FailRenameTo(f func(int, string, int, string) error) { s.renameTo = f }
+
+func (s *seam) FailWrite(f func(fd int, p []byte) (int, error)) { s.write = f }
+
+const TempPrefix = tempPrefix
+
+var RenameExchange = renameExchange
+
+func (f *File) FD() int { return f.fd }
+
+func (r *Root) SetFolds(folds bool) { r.fs.folds = folds }
+
+var MayHaveEqual = mayHaveEqual
+
+// OldLstat is Lstat without statx.
+func OldLstat(dir, entry string) (Info, error) {
+	fd, err := unix.Open(dir, unix.O_PATH, 0)
+	if err != nil {
+		return Info{}, err
+	}
+	defer unix.Close(fd)
+	st, err := fstatat(fd, entry, unix.AT_SYMLINK_NOFOLLOW)
+	return st.info(), err
+}
