@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/policy"
@@ -52,7 +54,7 @@ func TestMain(m *testing.M) {
 	case pair != "":
 		err = swapForever(pair)
 	default:
-		os.Exit(m.Run())
+		goleak.VerifyTestMain(m)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -296,4 +298,3 @@ func (w *world) spawn(s setup) *client {
 	c.pid = cmd.Process.Pid
 	return c
 }
-

@@ -27,7 +27,7 @@ func getFileInfo(ctx context.Context, c *call) (reply, error) {
 		fmt.Fprintf(&b, "kind: %s\n", info.Kind)
 	}
 	if info.Kind == pathguard.KindFile && info.Nlink > 1 {
-		fmt.Fprintf(&b, "links: %d, it may be known elsewhere too\n", info.Nlink)
+		b.WriteString(hardLinks(info.Nlink) + "\n")
 	}
 	b.WriteString("etag: " + etag)
 	r := reply{kind: untrusted.Listing, source: name.String(), etag: etag, body: b.String()}

@@ -162,7 +162,7 @@ func appendScrubbed(b []byte, s string) []byte {
 	return mcpwire.AppendString(b, untrusted.Bare(untrusted.File, s).String())
 }
 
-// closeStructured says what is missing and ends the object.
+// closeStructured says that something is missing and ends the object.
 func closeStructured(b []byte, r reply) []byte {
 	if r.outcome.Partial {
 		b = append(b, `,"partial":true`...)
@@ -199,7 +199,7 @@ func directoryTree(ctx context.Context, c *call) (reply, error) {
 		r := reply{kind: untrusted.Listing, source: name.String()}
 		r.body = string(top.appendChildren(nil, 0))
 		if c.o.Bare {
-			r.structured = append(top.appendStructured([]byte(`{"tree":`)), '}')
+			r.structured = top.appendStructured([]byte(`{"tree":`))
 		}
 		return r
 	}

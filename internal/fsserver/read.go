@@ -25,6 +25,7 @@ type text struct {
 	etag    string
 	cut     bool // there is more than max_bytes, or than an answer holds
 	raced   bool // the file changed while it was read
+	names   uint64
 }
 
 func readTextFile(ctx context.Context, c *call) (reply, error) {
@@ -34,7 +35,16 @@ func readTextFile(ctx context.Context, c *call) (reply, error) {
 	}
 	r := reply{kind: untrusted.File, source: t.name.String(), etag: t.etag, body: t.content}
 	r.outcome.Partial, r.outcome.RescanPending = t.cut, t.raced
+	if t.names > 1 {
+		r.notes = append(r.notes, hardLinks(t.names))
+	}
 	return r, nil
+}
+
+// hardLinks marks a file that may be known outside every root under another
+// name: then what was read is what lies there too.
+func hardLinks(names uint64) string {
+	return "hard_links: " + strconv.FormatUint(names, 10) + ", the file has other names"
 }
 
 // readText reads a text file, whole or in part.
@@ -50,7 +60,7 @@ func (c *call) readText(ctx context.Context, path string) (text, error) {
 		return text{}, err
 	}
 	defer f.Close()
-	t := text{name: f.Name(), etag: f.Fingerprint().String()}
+	t := text{name: f.Name(), etag: f.Fingerprint().String(), names: f.Info().Nlink}
 	content, cut, err := c.part(f)
 	if err != nil {
 		return t, err

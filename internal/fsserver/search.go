@@ -70,7 +70,8 @@ func (m *matches) text() string {
 	return strings.Join(lines, "\n")
 }
 
-// structured is {"matches":[{"path","type"}]}.
+// structured is {"matches":[{"name","type"}]}, the names being full paths; the
+// object is not ended yet.
 func (m *matches) structured() []byte {
 	b := []byte(`{"matches":[`)
 	for i, path := range m.paths {
@@ -81,5 +82,5 @@ func (m *matches) structured() []byte {
 		e.Name = path
 		b = append(appendItem(b, e), '}')
 	}
-	return append(b, ']', '}')
+	return append(b, ']')
 }

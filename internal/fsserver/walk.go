@@ -161,6 +161,9 @@ func (t *traversal) reply(aborted bool) reply {
 	}
 	t.counts.note(&r)
 	r.outcome.Partial = r.outcome.Partial || aborted
+	if r.structured != nil {
+		r.structured = closeStructured(r.structured, r)
+	}
 	return r
 }
 
