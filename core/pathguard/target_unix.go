@@ -101,10 +101,7 @@ func (t *Target) spelled() error {
 	if err != nil || !fs.folds {
 		return err
 	}
-	if err := hasEntry(t.dir, t.base); err != unix.ENOENT {
-		return err
-	}
-	return errSpelling
+	return hasEntry(t.dir, t.base)
 }
 
 // Name returns the canonical name that was judged.
