@@ -20,10 +20,11 @@ func newCheck(env *Env) *cobra.Command {
 	var asJSON bool
 	var class string
 	cmd := &cobra.Command{
-		Use:   "check [flags] ACTION RESOURCE",
+		Use:   "check [flags] ACTION RESOURCE [DESTINATION]",
 		Short: "say what would be decided, and why",
 		Example: `  postern check fs.write .git/hooks/pre-commit
   postern check --agent codex fs.delete src/main.go
+  postern check fs.rename src old
   postern check --class mutating tool.call github/create_issue
   postern check proc.exec git`,
 		Long: `one request is judged as the doors judge it, with every link on its way and,
@@ -35,13 +36,19 @@ ACTION is one of
   ` + strings.Join(actionNames()[7:], " ") + `
 
 RESOURCE is a path, a tool as server/tool, a program, or a host. paths start at
-the roots that the policy names, or else at this folder
+the roots that the policy names, or else at this folder. what fs.rename is
+about has two names; without DESTINATION only the old one is judged
 
 exit 0 allow, 3 deny, 4 ask`,
-		Args:                  exactly("ACTION", "RESOURCE"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 2 && args[0] == core.FSRename.String() {
+				return exactly("ACTION", "SOURCE", "DESTINATION")(cmd, args)
+			}
+			return exactly("ACTION", "RESOURCE")(cmd, args)
+		},
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.check(cmd.Context(), env, args[0], args[1], class, asJSON)
+			return o.check(cmd.Context(), env, args, class, asJSON)
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
@@ -66,10 +73,10 @@ func actionNames() []string {
 	return names
 }
 
-func (o *options) check(ctx context.Context, env *Env, actionName, spelling, className string, asJSON bool) error {
-	action, ok := core.ParseAction(actionName)
+func (o *options) check(ctx context.Context, env *Env, args []string, className string, asJSON bool) error {
+	action, ok := core.ParseAction(args[0])
 	if !ok {
-		return usage("postern check", "there is no action "+textsafe.Name(actionName), "one of "+strings.Join(actionNames(), " "))
+		return usage("postern check", "there is no action "+textsafe.Name(args[0]), "one of "+strings.Join(actionNames(), " "))
 	}
 	class, _ := core.ParseClass(className) // one of the flag's values, or none: unknown
 	w, err := o.loadHere(env)
@@ -80,7 +87,7 @@ func (o *options) check(ctx context.Context, env *Env, actionName, spelling, cla
 		return err
 	}
 	j := judge{w: w, request: core.Request{Subject: o.subject("check"), Action: action, Class: class}}
-	if err := j.find(ctx, o, spelling); err != nil {
+	if err := j.find(ctx, o, args[1], args[2:]...); err != nil {
 		return err
 	}
 	if err := j.print(env, asJSON); err != nil {

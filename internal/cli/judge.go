@@ -30,10 +30,14 @@ type judge struct {
 
 // find looks the resource up and judges it. Its error is about a request that
 // means nothing.
-func (j *judge) find(ctx context.Context, o *options, spelling string) error {
+func (j *judge) find(ctx context.Context, o *options, spelling string, destination ...string) error {
 	switch {
 	case j.request.Action.IsFile():
-		return j.findFile(ctx, o, spelling)
+		err := j.findFile(ctx, o, spelling)
+		if err == nil && len(destination) > 0 {
+			err = j.movable(ctx, o, spelling, destination[0])
+		}
+		return err
 	case j.request.Action == core.ProcExec:
 		path, err := findProgram(spelling)
 		if err != nil {
@@ -77,18 +81,22 @@ func (j *judge) beside(r core.Resource) {
 	}
 }
 
-// refuse takes over what a guard refuses. Its failures say nothing about what
-// is allowed, but for a directory too large to be judged.
+// refuse takes over what a guard or the crossing refuses beyond what is known.
+// Their failures say nothing about what is allowed, but for a directory too
+// large to be judged.
 func (j *judge) refuse(err error) {
 	f := fault.As(err)
 	if f == nil || f.Code.Kind() != fault.KindDenial && f.Code != fault.LimitExceeded {
 		return
 	}
-	if j.judged && j.verdict.Decision == core.Deny {
+	v := core.Verdict{Reason: core.Reason{Step: core.StepContainment, Why: f.Because()}}
+	if f.Code == fault.PolicyAsk {
+		v.Decision, v.Reason.Decision = core.Ask, core.Ask
+	}
+	if j.judged && j.verdict.Decision <= v.Decision {
 		return
 	}
-	j.judged, j.guard, j.code, j.decided = true, true, f.Code, j.request
-	j.verdict = core.Verdict{Reason: core.Reason{Step: core.StepContainment, Why: f.Because()}}
+	j.judged, j.guard, j.code, j.decided, j.verdict = true, true, f.Code, j.request, v
 }
 
 // maxHops is that of the crossing.
@@ -194,20 +202,35 @@ func (j *judge) readable(ctx context.Context, o *options, name pathguard.Name) e
 	if info, err := name.Stat(); err != nil || info.Kind == pathguard.KindDir {
 		return nil //nolint:nilerr // what is not there is judged by its name
 	}
-	parts := o.gate(j.w, unrecorded{}, unlocked{})
-	parts.Subject = j.request.Subject
-	gate, err := enforce.New(parts)
+	gate, err := j.gate(o)
 	if err != nil {
 		return err
 	}
 	file, err := gate.Open(ctx, name.String())
 	if err != nil {
-		if fault.CodeOf(err) != fault.PolicyAsk {
-			j.refuse(err)
-		}
+		j.refuse(err)
 		return nil
 	}
 	return file.Close()
+}
+
+// movable lets the crossing try a move without effect: the new name is judged
+// too, and with both all that lies beneath.
+func (j *judge) movable(ctx context.Context, o *options, source, destination string) error {
+	gate, err := j.gate(o)
+	if err == nil {
+		_, err = gate.Move(ctx, source, destination, enforce.Call{DryRun: true, Confirm: true})
+		j.refuse(err)
+		return nil
+	}
+	return err
+}
+
+// gate is one behind which nothing is recorded or changed.
+func (j *judge) gate(o *options) (*enforce.Gate, error) {
+	parts := o.gate(j.w, unrecorded{}, unlocked{})
+	parts.Subject = j.request.Subject
+	return enforce.New(parts)
 }
 
 // unrecorded and unlocked stand in where nothing is done.

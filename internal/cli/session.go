@@ -52,7 +52,7 @@ func (o *options) load(env *Env, dirs []string) (*workspace, error) {
 		return nil, &fault.Error{Code: fault.IOFailed, Op: "start", Rule: "the path of this program can't be told", Err: err}
 	}
 	live, err := config.OpenLive(config.Options{
-		Dirs: dirs, PolicyFile: o.policy, WorkDir: here, Env: env.Getenv, Binary: self,
+		Dirs: dirs, PolicyFile: o.policy, WorkDir: here, StateDir: where, Env: env.Getenv, Binary: self,
 	}, time.Now, func(err error) { complain(env, err) })
 	if err != nil {
 		return nil, err
