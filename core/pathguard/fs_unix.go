@@ -38,9 +38,7 @@ type fsTraits struct {
 
 // openRootDir opens a directory by its resolved path.
 func openRootDir(resolved string) (handle, fsTraits, error) {
-	fd, err := retry(func() (int, error) {
-		return unix.Open(resolved, oPath|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	})
+	fd, err := retry(func() (int, error) { return openPlain(resolved) })
 	if err != nil {
 		return -1, fsTraits{}, err
 	}

@@ -46,12 +46,13 @@ type Root struct {
 	fd       handle
 	open     bool
 	closed   bool
-	resolved string // "" until it was opened once
+	resolved string // where it is, or where alone it may appear
 	fs       fsTraits
 }
 
 // OpenRoot opens a directory as a root. A directory that is absent is no
-// error: accesses are path.missing until it appears. A path that is not a
+// error: accesses are path.missing until it appears, as a plain directory
+// where its path leads now. A path that is not a
 // directory, one in a kernel file system, and one equal to or beneath a
 // forbidden directory are refused.
 func OpenRoot(dir string, o Options) (*Root, error) {
@@ -65,7 +66,7 @@ func OpenRoot(dir string, o Options) (*Root, error) {
 	if o.Sleep == nil {
 		o.Sleep = time.Sleep
 	}
-	r := &Root{name: o.Name, given: given, opts: o, seam: realSeam()}
+	r := &Root{name: o.Name, given: given, resolved: expected(given), opts: o, seam: realSeam()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.attach(); err != nil && fault.CodeOf(err) != fault.PathMissing {
@@ -107,8 +108,8 @@ func (r *Root) Alias() string { return r.opts.Alias }
 // Given returns the absolute path as it was given, links unresolved.
 func (r *Root) Given() string { return r.given }
 
-// Resolved returns the path with links resolved, as of when the root was
-// opened; the given one while the root is absent.
+// Resolved returns the path with links resolved, as of OpenRoot. What is absent
+// then must appear as plain directories.
 func (r *Root) Resolved() string {
 	_, resolved := r.where()
 	return resolved
@@ -117,9 +118,6 @@ func (r *Root) Resolved() string {
 func (r *Root) where() (given, resolved string) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if r.resolved == "" {
-		return r.given, r.given
-	}
 	return r.given, r.resolved
 }
 
@@ -205,7 +203,7 @@ func (r *Root) attach() error {
 	if err != nil {
 		return r.missing()
 	}
-	if r.resolved != "" && r.resolved != resolved {
+	if r.resolved != resolved {
 		return &fault.Error{Code: fault.PathEscape, Resource: r.name + "://", Rule: "the root's path leads elsewhere now"}
 	}
 	fd, traits, err := openRootDir(resolved)
@@ -220,7 +218,7 @@ func (r *Root) attach() error {
 		fd.close()
 		return &fault.Error{Code: fault.PolicyDenied, Resource: r.given, Rule: "a root can't be, or lie beneath, the state directory " + ruleBuiltin}
 	}
-	r.fd, r.fs, r.resolved, r.open = fd, traits, resolved, true
+	r.fd, r.fs, r.open = fd, traits, true
 	return nil
 }
 
@@ -265,6 +263,21 @@ func resolve(abs string) (string, error) {
 		return "", err
 	}
 	return absolute(real)
+}
+
+// expected resolves the part of a path that exists; the rest stays as given,
+// so that nobody can let an absent root appear as a link to elsewhere.
+func expected(given string) string {
+	rest := ""
+	for dir := given; ; dir = parent(dir) {
+		if resolved, err := resolve(dir); err == nil {
+			return joinPath(resolved, rest)
+		}
+		if dir == parent(dir) {
+			return given
+		}
+		rest = strings.TrimSuffix(dir[strings.LastIndexByte(dir, '/')+1:]+"/"+rest, "/")
+	}
 }
 
 func parent(abs string) string { return filepath.ToSlash(filepath.Dir(abs)) }

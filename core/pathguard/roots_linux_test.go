@@ -60,13 +60,38 @@ func TestRootsMissing(t *testing.T) {
 	b.wantRefused("second://b", fault.PathMissing)
 	b.wantRefused("$BOX/later/b", fault.PathMissing)
 	wantCode(t, b.write("second://b", "B"), fault.PathMissing)
-	b.make("$BOX/really/", "$BOX/really/b=B", "$BOX/later -> really")
+	// Who can make the folder can also make a link of it: that is not it.
+	b.make("$O/b=SECRET", "$BOX/later -> $O")
+	b.wantRefused("second://b", fault.PathEscape)
+	if got, _ := os.ReadFile(b.dir + "/later/b"); string(got) != "SECRET" {
+		t.Errorf("the control read %q", got)
+	}
+	must(t, os.Remove(b.dir+"/later"))
+	b.make("$BOX/later/", "$BOX/later/b=B")
 	b.wantBody("second://b", "B")
 	b.wantBody("$BOX/later/b", "B")
-	b.wantBody("$BOX/really/b", "B") // the layout knows the resolved path now
 	if second.Missing() {
 		t.Error("still missing")
 	}
+}
+
+// TestRootsMissingDeep: an absent root whose parents are given by a link and
+// absent too.
+func TestRootsMissingDeep(t *testing.T) {
+	b := emptyBox(t)
+	b.make("$BOX/link -> $R")
+	b.root = b.openRoot("project", b.dir+"/link/x/y")
+	ws, err := pathguard.NewWorkspace(b.root)
+	must(t, err)
+	b.ws = ws
+	if got := b.root.Resolved(); got != b.R()+"/x/y" {
+		t.Errorf("expected at %s", got)
+	}
+	b.wantRefused("f", fault.PathMissing)
+	b.make("x/y/", "x/y/f=F")
+	b.wantBody("f", "F")
+	b.wantBody("$BOX/link/x/y/f", "F")
+	b.wantBody("$R/x/y/f", "F")
 }
 
 func TestRootsRemovedAndBack(t *testing.T) {
@@ -282,6 +307,9 @@ func (b *box) removeAll(spelling string) error {
 func TestProtect(t *testing.T) {
 	b := newBox(t, []string{"state/keys/", "state/keys/log=KEY", "state/x=X", "l -> state/keys/log", "ldir -> state", "policy=P", "stateful=OK", "up/d/", "up/d/file=F"})
 	must(t, unix.Link(b.R()+"/state/keys/log", b.R()+"/hard"))
+	b.make("by-link=L", "$BOX/plink -> $R/by-link")
+	must(t, b.ws.Protect(b.dir+"/plink", b.dir+"/nowhere/at/all"))
+	b.wantRefused("by-link", fault.PolicyDenied)
 	must(t, b.ws.Protect(b.R()+"/state", b.R()+"/state/keys/log", b.R()+"/policy", b.R()+"/up/d/file", b.R()+"/absent"))
 	for _, spelling := range []string{"state/keys/log", "state/x", "l", "ldir/x", "hard", "policy", "absent", "state/nothing"} {
 		b.wantRefused(spelling, fault.PolicyDenied)

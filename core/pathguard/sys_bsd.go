@@ -13,6 +13,10 @@ import (
 // openBeneath is Linux's alone; every open is a walk.
 func openBeneath(int, string, int, uint32) (int, error) { return -1, unix.ENOSYS }
 
+func openPlain(path string) (int, error) {
+	return unix.Open(path, oPath|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+}
+
 func statFD(fd int) (stat, error) {
 	var st unix.Stat_t
 	if err := again(func() error { return unix.Fstat(fd, &st) }); err != nil {

@@ -22,6 +22,18 @@ func openBeneath(dir int, rel string, flags int, mode uint32) (int, error) {
 	return unix.Openat2(dir, rel, &how)
 }
 
+// openPlain opens a directory by an absolute path in which nothing is a link;
+// mount points are fine.
+func openPlain(path string) (int, error) {
+	const flags = oPath | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	how := unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
+	if err == unix.ENOSYS || err == unix.EPERM {
+		return unix.Open(path, flags, 0)
+	}
+	return fd, err
+}
+
 const statMask = unix.STATX_BASIC_STATS | unix.STATX_BTIME | unix.STATX_MNT_ID
 
 func statFD(fd int) (stat, error) { return statx(fd, "", unix.AT_EMPTY_PATH) }
