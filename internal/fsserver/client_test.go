@@ -23,12 +23,14 @@ type client struct {
 	// hangUp ends the connection and waits for the server.
 	hangUp func()
 
-	mu     sync.Mutex
-	n      int
-	wait   map[int]chan json.RawMessage
-	roots  []string
-	gone   bool
-	writes sync.Mutex
+	mu    sync.Mutex
+	n     int
+	wait  map[int]chan json.RawMessage
+	roots []string
+	gone  bool
+	// progress are the notifications that came.
+	progress []string
+	writes   sync.Mutex
 }
 
 type frame struct {
@@ -70,6 +72,12 @@ func (c *client) receive(in io.Reader) {
 		}
 		if f.Method == "roots/list" {
 			go c.sendRoots(f.ID)
+			continue
+		}
+		if f.Method == "notifications/progress" {
+			c.mu.Lock()
+			c.progress = append(c.progress, string(line))
+			c.mu.Unlock()
 			continue
 		}
 		n, _ := strconv.Atoi(string(f.ID))

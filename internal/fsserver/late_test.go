@@ -117,3 +117,25 @@ func TestStructuredParts(t *testing.T) {
 		t.Errorf("%s", r.Structured)
 	}
 }
+
+// TestProgress: a walk reports how far it is, to a client that asked for it.
+func TestProgress(t *testing.T) {
+	w := newWorld(t, map[string]string{"a/b/c": "", "d": ""})
+	for _, tool := range []string{"search_files", "directory_tree"} {
+		a := args{"path": w.root}
+		if tool == "search_files" {
+			a["pattern"] = "**"
+		}
+		w.call(tool, a).ok()
+		w.result(w.request("tools/call", map[string]any{
+			"name": tool, "arguments": a, "_meta": map[string]any{"progressToken": tool},
+		})).ok()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, tool := range []string{"search_files", "directory_tree"} {
+		if i >= len(w.progress) || !strings.Contains(w.progress[i], `"progressToken":"`+tool+`","progress":2`) {
+			t.Fatalf("%q", w.progress)
+		}
+	}
+}

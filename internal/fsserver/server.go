@@ -149,6 +149,7 @@ type call struct {
 	gate      *enforce.Gate
 	decider   enforce.Decider // within the client's roots
 	session   *mcpserver.Session
+	progress  func(done, total float64, message textsafe.Line)
 	roots     view
 	found     harvest
 	detail    string // what a failure shows of outside text
@@ -205,7 +206,7 @@ func (c *call) canonical(spelling string) string {
 // call is the one place that every call of every tool goes through: its
 // arguments, the pre-filter for each path, the deadline, the answer.
 func (s *server) call(ctx context.Context, t *tool, m *mcpserver.Call) mcpserver.Result {
-	c := &call{server: s, tool: t, session: m.Session}
+	c := &call{server: s, tool: t, session: m.Session, progress: m.Progress}
 	var err error
 	if c.args, err = t.read(m.Arguments); err != nil {
 		f := *fault.As(err)

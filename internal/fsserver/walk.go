@@ -56,6 +56,9 @@ type traversal struct {
 	answer func(top pathguard.Name) reply
 	size   int
 	limit  int
+	// progress is told how many entries have been looked at.
+	progress func(done, total float64, message textsafe.Line)
+	seen     int
 
 	mu     sync.Mutex // of what the visitors hold, and of the fields below
 	walk   *enforce.Walk
@@ -77,7 +80,7 @@ var errEnough = errors.New("the answer is full")
 // gather runs the walk of a call. A walk that its deadline ends is an answer
 // with what it has found.
 func (c *call) gather(ctx context.Context, t *traversal) (reply, error) {
-	t.limit = int(c.o.Answer)
+	t.limit, t.progress = int(c.o.Answer), c.progress
 	c.found.mu.Lock()
 	c.found.walk = t
 	c.found.mu.Unlock()
@@ -111,6 +114,8 @@ func (t *traversal) descend(dir pathguard.Name, rel string, v visitor) error {
 	if err != nil {
 		return err
 	}
+	t.seen += len(items)
+	t.progress(float64(t.seen), 0, textsafe.Line{})
 	for _, item := range items {
 		path := item.Name
 		if rel != "" {
