@@ -57,8 +57,8 @@ func checkMaze(rt *rapid.T, t *testing.T, prepare func(*pathguard.Root)) {
 				}
 			}
 		}
-		got, refused := "", error(nil)
-		refused = b.follow(path, func(n pathguard.Name) error {
+		got := ""
+		refused := b.follow(path, func(n pathguard.Name) error {
 			f, err := n.Open()
 			if err != nil {
 				return err

@@ -93,34 +93,45 @@ func (t *tracer) take(name string) (bool, error) {
 	upTo := strings.Join(append(slices.Clone(t.done), name), "/")
 	fd, to, err := t.root.step(t.dirs[last], t.at[last], upTo, name, oPath|unix.O_CLOEXEC, 0)
 	switch {
+	case err != nil:
+		return t.stuck(name, err)
+	case to.kind == KindDir:
+		t.dirs, t.at, t.done = append(t.dirs, fd), append(t.at, to.fsTraits), append(t.done, name)
+		return false, nil
+	}
+	unix.Close(fd)
+	switch {
+	case to.kind == KindLink:
+		return t.link(name)
+	case len(t.pending) > 0:
+		return false, unix.ENOTDIR
+	}
+	t.done = append(t.done, name)
+	return true, nil
+}
+
+// stuck decides about a component that could not be opened.
+func (t *tracer) stuck(name string, err error) (bool, error) {
+	switch {
+	case err == unix.ELOOP:
+		return t.link(name)
 	case err == unix.ENOENT && t.equiv:
 		return t.takeEqual(name)
-	case slices.Contains(t.pending, "..") && err == unix.ENOENT:
+	case err == unix.ENOENT && slices.Contains(t.pending, ".."):
 		return false, err // lexically it would lead on
 	case err == unix.ENOENT, err == unix.ENOTDIR, err == unix.EACCES:
 		t.done = append(t.done, name)
 		return true, nil
-	case err == unix.ELOOP, err == nil && to.kind == KindLink:
-		if err == nil {
-			unix.Close(fd)
-		}
-		if t.entry && len(t.pending) == 0 {
-			t.done = append(t.done, name)
-			return true, nil
-		}
-		return false, t.follow(name)
-	case err != nil:
-		return false, err
-	case to.kind != KindDir:
-		unix.Close(fd)
-		if len(t.pending) > 0 {
-			return false, unix.ENOTDIR
-		}
+	}
+	return false, err
+}
+
+func (t *tracer) link(name string) (bool, error) {
+	if t.entry && len(t.pending) == 0 {
 		t.done = append(t.done, name)
 		return true, nil
 	}
-	t.dirs, t.at, t.done = append(t.dirs, fd), append(t.at, to.fsTraits), append(t.done, name)
-	return false, nil
+	return false, t.follow(name)
 }
 
 // follow puts a link's target in front of what is pending.
