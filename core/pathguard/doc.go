@@ -38,6 +38,17 @@
 //     moment before the rename is lost.
 //   - An ext4 directory with the casefold attribute beneath a root without it
 //     may open an entry under a spelling that differs in case.
+//   - A killed process may leave a file named .postern-tmp-*, with the new or
+//     the displaced content; the file itself is old or new, whole.
+//   - Between an exchange and a swap back the refused content shows for a
+//     moment. Whoever serialises writers (package enforce does) never sees it.
+//   - What lies beneath a protected directory that another program has moved
+//     is known only where it was marked itself.
+//   - On Windows links are refused, not followed; a replaced file has the
+//     access list of its folder, and a new one shows while it is written.
+//   - On Unix other than Linux extended attributes and ACLs are not kept,
+//     which Written.Warnings says, and opening needs read permission on each
+//     directory of the name.
 //   - Where openat2 is unavailable on a kernel before 5.8, a bind mount of the
 //     root's own device is not told from a directory.
 package pathguard
