@@ -10,9 +10,10 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 )
 
-// Limits of one pattern. Braces multiply, so what they become is bounded too.
+// Limits of a pattern. Braces multiply, so what all of one call become is
+// bounded too.
 const (
-	maxPattern  = 4096 // bytes
+	maxPattern  = 1024 // bytes
 	maxExpanded = 1000 // alternatives
 )
 
@@ -40,7 +41,7 @@ func searchPattern(s string) (pattern, error) {
 	if !strings.Contains(s, "/") && !magic(s) {
 		return pattern{alternatives: [][]segment{{{any: true}, {literal: s}}}}, nil
 	}
-	return compilePattern(s)
+	return compilePattern(s, maxExpanded)
 }
 
 // excludePatterns is one rule for all tools: what has no star excludes at any
@@ -48,11 +49,13 @@ func searchPattern(s string) (pattern, error) {
 // directory nothing is looked at.
 func excludePatterns(list []string) ([]pattern, error) {
 	patterns := make([]pattern, 0, len(list))
+	left := maxExpanded
 	for _, s := range list {
-		p, err := compilePattern(s)
+		p, err := compilePattern(s, left)
 		if err != nil {
 			return nil, err
 		}
+		left -= len(p.alternatives)
 		if !strings.Contains(s, "*") && !p.negated {
 			for _, alternative := range slices.Clone(p.alternatives) {
 				p.alternatives = append(p.alternatives, append([]segment{{any: true}}, alternative...))
@@ -73,17 +76,18 @@ func magic(s string) bool {
 		strings.Contains(s, "+(") || strings.Contains(s, "@(") || strings.Contains(s, "!(")
 }
 
-func compilePattern(s string) (pattern, error) {
+// compilePattern compiles a pattern that stands for at most that many.
+func compilePattern(s string, most int) (pattern, error) {
 	var p pattern
 	if len(s) > maxPattern {
-		return p, badPattern("is longer than 4096 bytes")
+		return p, badPattern("is longer than 1024 bytes")
 	}
 	for strings.HasPrefix(s, "!") {
 		p.negated, s = !p.negated, s[1:]
 	}
-	expanded, ok := expandBraces(s, maxExpanded)
-	if !ok {
-		return p, badPattern("has braces that stand for more than 1000 patterns")
+	expanded, ok := expandBraces(s, most)
+	if !ok || len(expanded) > most {
+		return p, badPattern("has braces that stand for more than 1000 patterns in all")
 	}
 	for _, one := range expanded {
 		segments, err := compileSegments(one)

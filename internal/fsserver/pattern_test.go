@@ -79,7 +79,7 @@ func TestPatterns(t *testing.T) {
 		{"*\xff", []string{"a\xff"}, []string{"a"}},
 	}
 	for _, tt := range tests {
-		p, err := compilePattern(tt.pattern)
+		p, err := compilePattern(tt.pattern, maxExpanded)
 		if err != nil {
 			t.Errorf("%q: %v", tt.pattern, err)
 			continue
@@ -134,10 +134,21 @@ func TestPlainPatterns(t *testing.T) {
 func TestPatternsRefused(t *testing.T) {
 	for _, s := range []string{
 		"{1..1001}", strings.Repeat("{a,b}", 10), strings.Repeat("{a,b}", 4000), "{" + strings.Repeat("a,", 1001) + "}",
-		"x!(a)", strings.Repeat("a", 4097), "{1..999999999}", strings.Repeat("+(x", 1001) + strings.Repeat(")", 1001),
+		"x!(a)", strings.Repeat("a", 1025), "{1..999999999}", strings.Repeat("+(x", 2000) + strings.Repeat(")", 2000),
 	} {
-		if _, err := compilePattern(s); fault.CodeOf(err) != fault.RequestInvalid {
+		if _, err := compilePattern(s, maxExpanded); fault.CodeOf(err) != fault.RequestInvalid {
 			t.Errorf("%.40q… is not refused: %v", s, err)
+		}
+	}
+}
+
+func TestExcludesShareALimit(t *testing.T) {
+	if _, err := excludePatterns([]string{"{1..500}", "{1..500}"}); err != nil {
+		t.Error(err)
+	}
+	for _, list := range [][]string{{"{1..500}", "{1..501}"}, {"{1..1000}", "a"}} {
+		if _, err := excludePatterns(list); fault.CodeOf(err) != fault.RequestInvalid {
+			t.Errorf("%q: %v", list, err)
 		}
 	}
 }
@@ -147,7 +158,7 @@ func FuzzPattern(f *testing.F) {
 		f.Add(s, "a/b.ts")
 	}
 	f.Fuzz(func(t *testing.T, s, path string) {
-		p, err := compilePattern(s)
+		p, err := compilePattern(s, maxExpanded)
 		if err != nil {
 			if fault.CodeOf(err) != fault.RequestInvalid {
 				t.Fatal(err)

@@ -89,7 +89,7 @@ func (c *call) gather(ctx context.Context, t *traversal) (reply, error) {
 		t.mu.Lock()
 		t.walk, t.top, t.began = w, top, true
 		t.mu.Unlock()
-		ended = t.descend(top, "", t.first)
+		ended = t.descend(ctx, top, "", t.first)
 		return nil
 	})
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *call) gather(ctx context.Context, t *traversal) (reply, error) {
 	return t.reply(late), nil
 }
 
-func (t *traversal) descend(dir pathguard.Name, rel string, v visitor) error {
+func (t *traversal) descend(ctx context.Context, dir pathguard.Name, rel string, v visitor) error {
 	t.mu.Lock()
 	t.at = dir
 	t.mu.Unlock()
@@ -117,6 +117,9 @@ func (t *traversal) descend(dir pathguard.Name, rel string, v visitor) error {
 	t.seen += len(items)
 	t.progress(float64(t.seen), 0, textsafe.Line{})
 	for _, item := range items {
+		if err := ctx.Err(); err != nil {
+			return err // matching takes time too
+		}
 		path := item.Name
 		if rel != "" {
 			path = rel + "/" + path
@@ -137,7 +140,7 @@ func (t *traversal) descend(dir pathguard.Name, rel string, v visitor) error {
 		}
 		child, err := dir.Join(item.Name)
 		if err == nil {
-			err = t.descend(child, path, next)
+			err = t.descend(ctx, child, path, next)
 		}
 		if err != nil {
 			return err
