@@ -26,6 +26,7 @@ type client struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines chan []byte
+	said  bytes.Buffer // stderr, to be read once the server ended
 	id    int
 }
 
@@ -37,7 +38,7 @@ func servers(tb testing.TB) map[string]func(root string) *exec.Cmd {
 		testenv.Missing(tb, "POSTERN_NPM")
 	}
 	dir := tb.TempDir()
-	bin := filepath.Join(dir, "postern")
+	bin := filepath.Join(dir, "bin", "postern") // not where the policy would be
 	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", bin, "../cmd/postern")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -64,10 +65,11 @@ func start(tb testing.TB, cmd *exec.Cmd) *client {
 	if err := errors.Join(err1, err2); err != nil {
 		tb.Fatal(err)
 	}
+	c := &client{tb: tb, cmd: cmd, in: in, lines: make(chan []byte, 256)}
+	cmd.Stderr = &c.said
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}
-	c := &client{tb: tb, cmd: cmd, in: in, lines: make(chan []byte, 256)}
 	go func() {
 		defer close(c.lines)
 		r := bufio.NewReaderSize(out, 1<<20)
@@ -95,7 +97,7 @@ func (c *client) receive() []byte {
 	select {
 	case line, ok := <-c.lines:
 		if !ok {
-			c.tb.Fatal("the server ended")
+			c.tb.Fatalf("the server ended: %v: %s", c.cmd.Wait(), &c.said)
 		}
 		return line
 	case <-time.After(2 * time.Minute):
@@ -125,6 +127,31 @@ func (c *client) answer() []byte {
 func (c *client) call(tool string, args map[string]any) []byte {
 	c.request(tool, args)
 	return c.answer()
+}
+
+// readsDuring starts a call and times one read after another until it is
+// answered.
+func (c *client) readsDuring(tool string, args, read map[string]any) []time.Duration {
+	c.request(tool, args)
+	slow := fmt.Appendf(nil, `"id":%d`, c.id)
+	var took []time.Duration
+	for done := false; !done; {
+		from := time.Now()
+		c.request("read_text_file", read)
+		for range 2 {
+			if line := c.answer(); !bytes.Contains(line[:min(len(line), 64)], slow) && !isLast(line, slow) {
+				break
+			}
+			done = true
+		}
+		took = append(took, time.Since(from))
+	}
+	return took
+}
+
+// isLast finds the id of a server that writes it at the end.
+func isLast(line, id []byte) bool {
+	return bytes.HasSuffix(bytes.TrimSpace(line), append(bytes.Clone(id), '}'))
 }
 
 // cpu is the processor time that the server has used.

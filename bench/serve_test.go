@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,8 +38,9 @@ func small(i int) string {
 // each runs one benchmark for both servers over the same tree.
 func each(b *testing.B, files int, run func(b *testing.B, root string, launch func() *client)) {
 	root := grow(b, files)
+	commands := servers(b)
 	for _, name := range []string{"postern", "reference"} {
-		command := servers(b)[name]
+		command := commands[name]
 		b.Run(name, func(b *testing.B) {
 			run(b, root, func() *client { return start(b, command(root)) })
 		})
@@ -118,6 +120,52 @@ func BenchmarkNameSearch(b *testing.B) {
 			c.call("search_files", map[string]any{"path": root, "pattern": "**/no-such-name"})
 		}
 		perCall(b, c, before)
+		b.ReportMetric(c.memory("VmHWM"), "peak-MiB")
+	})
+}
+
+// BenchmarkReadsBesideSearch is the middle time of a small read while one
+// search after another runs, beside that of a read alone.
+func BenchmarkReadsBesideSearch(b *testing.B) {
+	each(b, 30000, func(b *testing.B, root string, launch func() *client) {
+		c := launch()
+		defer c.stop()
+		read := func() time.Duration {
+			from := time.Now()
+			c.call("read_text_file", map[string]any{"path": filepath.Join(root, small(0))})
+			return time.Since(from)
+		}
+		var alone, beside []time.Duration
+		for range 1000 {
+			alone = append(alone, read())
+		}
+		for b.Loop() {
+			beside = append(beside, c.readsDuring("search_files", map[string]any{"path": root, "pattern": "**/no-such-name"},
+				map[string]any{"path": filepath.Join(root, small(0))})...)
+		}
+		b.ReportMetric(middle(alone), "alone-µs")
+		b.ReportMetric(middle(beside), "beside-µs")
+	})
+}
+
+func middle(d []time.Duration) float64 {
+	slices.Sort(d)
+	return float64(d[len(d)/2].Nanoseconds()) / 1000
+}
+
+// BenchmarkLargeFile asks for both ends of a file of 100 MB.
+func BenchmarkLargeFile(b *testing.B) {
+	each(b, 1, func(b *testing.B, root string, launch func() *client) {
+		path := filepath.Join(root, "large.log")
+		if err := os.WriteFile(path, []byte(strings.Repeat("an ordinary line of a log that has grown\n", 100_000_000/41)), 0o644); err != nil {
+			b.Fatal(err)
+		}
+		c := launch()
+		defer c.stop()
+		for b.Loop() {
+			c.call("read_text_file", map[string]any{"path": path, "head": 100})
+			c.call("read_text_file", map[string]any{"path": path, "tail": 100})
+		}
 		b.ReportMetric(c.memory("VmHWM"), "peak-MiB")
 	})
 }
