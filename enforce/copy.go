@@ -4,11 +4,10 @@ package enforce
 
 import (
 	"context"
-	"strings"
 
 	"github.com/postern-gate/postern/core"
-	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/core/textsafe"
 )
 
 // Copy makes a new file with the content of another, or a new directory with
@@ -59,11 +58,8 @@ func (p *copyPlan) make(ctx context.Context) error {
 	if !dir {
 		return movableContent(p.from.name)
 	}
-	if p.to.name.Root() == p.from.name.Root() && strings.HasPrefix(p.to.name.Rel(), p.from.name.Rel()+"/") {
-		return &fault.Error{
-			Code: fault.RequestInvalid, Resource: p.to.spelling,
-			Rule: "a directory can't be copied into itself", Hint: "use a destination outside the source",
-		}
+	if err := outsideOf(p.to, p.from); err != nil {
+		return err
 	}
 	if err := judgeAll(p.c, listActions, p.from.name.Resource()); err != nil {
 		return err
@@ -106,7 +102,7 @@ func (p *copyPlan) perform(ctx context.Context) error {
 		}
 		if err != nil {
 			if i > 0 {
-				p.c.outcome.AbortedAt, p.c.outcome.MayHaveApplied = item.to.String(), true
+				p.c.outcome.AbortedAt, p.c.outcome.MayHaveApplied = textsafe.Name(item.to.String()), true
 				p.c.outcome.SkippedCount += len(p.items) - i
 			}
 			return err

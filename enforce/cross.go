@@ -216,6 +216,7 @@ func (c *crossing) hold(ctx context.Context) error {
 			return err
 		}
 	}
+	c.outcome.Name = c.operands[0].name
 	if c.verdict.Decision < before.Decision {
 		return &fault.Error{Code: fault.GrantMismatch, Op: c.action.String(), Rule: "the policy became stricter while the call waited"}
 	}

@@ -20,8 +20,8 @@ type Outcome struct {
 	// MayHaveApplied is set when the effect may have happened although the
 	// call failed: read the named resource again.
 	MayHaveApplied bool
-	// AbortedAt is the place where a batch or a walk ended early, SkippedCount
-	// how much was left out of it.
+	// AbortedAt is the place where a batch or a walk ended early, drawn safely,
+	// SkippedCount how much was left out of it.
 	AbortedAt     string
 	SkippedCount  int
 	RescanPending bool // a walk that raced a change
@@ -32,8 +32,10 @@ type Outcome struct {
 	NoCAS    bool
 	Warnings []string
 	Etag     string // of what is there now, "" where nothing is or it is not known
-	Created  bool
-	Changed  bool // something was changed: the result is a mutation's
+	// Name is the canonical name of what was asked about.
+	Name    pathguard.Name
+	Created bool
+	Changed bool // something was changed: the result is a mutation's
 }
 
 // NotPersisted tells why an effect may not survive a crash.
@@ -103,7 +105,6 @@ func (o Outcome) Lines() []string {
 
 // written takes over what a write reports.
 func (o *Outcome) written(w pathguard.Written) {
-	o.NoCAS = !w.CAS && !o.Created
 	o.Warnings = append(o.Warnings, w.Warnings...)
 	o.Etag = w.Info.Fingerprint.String()
 }

@@ -112,11 +112,11 @@ func (w *Walk) keep(items []Item, d *pathguard.Dir, entries []pathguard.Entry, f
 		item := Item{Entry: e}
 		if facts {
 			info, err := d.Lstat(e.Name)
-			if err != nil {
-				w.Raced = true
+			if errors.Is(err, fs.ErrNotExist) && e.Reachable {
+				w.Raced = true // it went away meanwhile
 				continue
 			}
-			item.Info = info
+			item.Info = info // zero for what may not be looked at, as a mount point
 		}
 		items = append(items, item)
 	}

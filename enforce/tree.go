@@ -9,6 +9,7 @@ import (
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/core/textsafe"
 )
 
 var (
@@ -48,7 +49,7 @@ func (c *crossing) makeDirs(o *operand) error {
 	c.outcome.Created = true
 	for i, n := range o.below {
 		if err := makeDir(n); err != nil {
-			c.outcome.AbortedAt, c.outcome.SkippedCount = n.String(), len(o.below)-i
+			c.outcome.AbortedAt, c.outcome.SkippedCount = textsafe.Name(n.String()), len(o.below)-i
 			return err
 		}
 	}
@@ -82,6 +83,9 @@ func (g *Gate) Move(ctx context.Context, source, destination string, call Call) 
 		}
 		if !from.target.Exists() {
 			return missing(from)
+		}
+		if err := outsideOf(to, from); err != nil {
+			return err
 		}
 		return c.judgeMove(ctx, from, to)
 	}
@@ -171,6 +175,17 @@ func vacant(o *operand) error {
 	return &fault.Error{
 		Code: fault.PreconditionFailed, Resource: o.name.Resource().String(),
 		Rule: "the destination exists, and nothing is moved or copied over another", Hint: "use a name that is free",
+	}
+}
+
+// outsideOf refuses a destination beneath the source itself.
+func outsideOf(to, from *operand) error {
+	if to.name.Root() != from.name.Root() || !strings.HasPrefix(to.name.Rel(), from.name.Rel()+"/") {
+		return nil
+	}
+	return &fault.Error{
+		Code: fault.RequestInvalid, Resource: to.spelling,
+		Rule: "a directory can't be moved or copied into itself", Hint: "use a destination outside the source",
 	}
 }
 

@@ -84,7 +84,9 @@ func writing(spelling string, call Call) *crossing {
 func (c *crossing) put(content []byte) error {
 	t := c.operands[0].target
 	if t.Exists() {
-		return c.wrote(t.Replace(bytes.NewReader(content), c.options()))
+		w, err := t.Replace(bytes.NewReader(content), c.options())
+		c.outcome.NoCAS = err == nil && !w.CAS
+		return c.wrote(w, err)
 	}
 	c.outcome.Created = true
 	return c.wrote(t.Create(bytes.NewReader(content), fileMode, c.options()))

@@ -64,9 +64,13 @@ func (e *Error) Is(target error) bool {
 // door: what, because of what, and the one next step. Names are drawn safely;
 // the cause's own text is left out.
 func (e *Error) Lines() string {
-	subject := strings.TrimSpace(e.Op + " " + textsafe.Name(e.Resource))
-	return strings.TrimSpace(e.Code.Kind().word()+": "+subject) +
-		"\nbecause: " + textsafe.Clean(e.Because()).String() +
+	what := e.Code.Kind().word() + ":"
+	for _, part := range []string{e.Op, textsafe.Name(e.Resource)} {
+		if part != "" {
+			what += " " + part
+		}
+	}
+	return what + "\nbecause: " + textsafe.Clean(e.Because()).String() +
 		"\nnext: " + textsafe.Clean(e.Next()).String()
 }
 

@@ -17,22 +17,7 @@ import (
 )
 
 // entries reads one directory, in the order of the names' bytes.
-func (c *call) entries(ctx context.Context, facts bool) ([]enforce.Item, reply, error) {
-	items, r, err := c.look(ctx, facts)
-	if err == nil && facts && r.outcome.RescanPending {
-		// Some facts could not be had: the entry went away, something is
-		// mounted there, or no argument can spell its name. What is still
-		// there is listed without.
-		var all []enforce.Item
-		if all, r, err = c.look(ctx, false); err == nil {
-			items = withFacts(all, items)
-		}
-	}
-	slices.SortFunc(items, func(a, b enforce.Item) int { return strings.Compare(a.Name, b.Name) })
-	return items, r, err
-}
-
-func (c *call) look(ctx context.Context, facts bool) (items []enforce.Item, r reply, err error) {
+func (c *call) entries(ctx context.Context, facts bool) (items []enforce.Item, r reply, err error) {
 	r.kind = untrusted.Listing
 	err = c.gate.Walk(ctx, c.args.path, c.o.WalkEntries, func(w *enforce.Walk, top pathguard.Name) error {
 		var err error
@@ -43,21 +28,8 @@ func (c *call) look(ctx context.Context, facts bool) (items []enforce.Item, r re
 		counts{w.Hidden, w.Unreadable, w.Full, w.Raced}.note(&r)
 		return err
 	})
+	slices.SortFunc(items, func(a, b enforce.Item) int { return strings.Compare(a.Name, b.Name) })
 	return items, r, err
-}
-
-// withFacts puts the facts that are known to all that there is.
-func withFacts(all, known []enforce.Item) []enforce.Item {
-	facts := make(map[string]enforce.Item, len(known))
-	for _, item := range known {
-		facts[item.Name] = item
-	}
-	for i, item := range all {
-		if with, ok := facts[item.Name]; ok && with.Kind == item.Kind {
-			all[i] = with
-		}
-	}
-	return all
 }
 
 func listDirectory(ctx context.Context, c *call) (reply, error) {

@@ -79,21 +79,10 @@ func editFile(ctx context.Context, c *call) (reply, error) {
 	if err != nil {
 		return r, err
 	}
-	name, source := c.named()
-	diff, complete := edit.Diff(name, before, after)
-	r.source, r.body = source, diff
+	diff, complete := edit.Diff(shown(o.Name), before, after)
+	r.source, r.body = o.Name.String(), diff
 	if complete {
 		r.body = edit.Fence(diff)
 	}
 	return r, nil
-}
-
-// named is the caller's path as an absolute and as a canonical spelling,
-// without a look at the file system.
-func (c *call) named() (absolute, canonical string) {
-	names, err := c.o.Gate.Workspace.Parse(c.args.path)
-	if err != nil || len(names) != 1 {
-		return c.args.path, c.args.path
-	}
-	return shown(names[0]), names[0].String()
 }
