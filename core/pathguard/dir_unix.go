@@ -24,7 +24,7 @@ type lister struct {
 
 func newLister(fd int) *lister { return &lister{fd: fd, buf: make([]byte, listBuffer)} }
 
-func (l *lister) next() ([]Entry, error) { return readEntries(l.fd, l.buf, nil) }
+func (l *lister) next() ([]Entry, error) { return readEntries(l.fd, l.buf) }
 
 func (l *lister) close() { unix.Close(l.fd) }
 

@@ -40,6 +40,11 @@ func (r *Root) SetFolds(folds bool) { r.fs.folds = folds }
 
 var MayHaveEqual = mayHaveEqual
 
+var ParseEntries = parseEntries
+
+// ReadEntries lists with a buffer of this size.
+func ReadEntries(fd, size int) ([]Entry, error) { return readEntries(fd, make([]byte, size)) }
+
 // OldLstat is Lstat without statx.
 func OldLstat(dir, entry string) (Info, error) {
 	fd, err := unix.Open(dir, unix.O_PATH, 0)

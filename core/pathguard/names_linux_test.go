@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
 )
@@ -149,6 +151,33 @@ func TestNamesMany(t *testing.T) {
 	}
 	_, err = d.Entries(0)
 	wantCode(t, err, fault.RequestInvalid)
+}
+
+// TestNamesDotsAlone: a batch of the kernel that holds only the two dots, as
+// when a signal interrupts it, is not the end.
+func TestNamesDotsAlone(t *testing.T) {
+	b := newBox(t, []string{"inside=I"})
+	fd, err := unix.Open(b.R(), unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	must(t, err)
+	defer unix.Close(fd)
+	const twoDots = 24 * 2 // and no room for a name that needs 32 bytes
+	var seen []string
+	for {
+		batch, err := pathguard.ReadEntries(fd, twoDots)
+		must(t, err)
+		if len(batch) == 0 {
+			break
+		}
+		for _, e := range batch {
+			seen = append(seen, e.Name)
+		}
+	}
+	if len(seen) != 1 || seen[0] != "inside" {
+		t.Errorf("%q", seen)
+	}
+	if _, err := pathguard.ParseEntries(make([]byte, 24)); err == nil {
+		t.Error("an entry without a length")
+	}
 }
 
 func TestNamesInfo(t *testing.T) {

@@ -44,10 +44,10 @@ func traits(dir int) (fsTraits, error) {
 
 // readEntries lists through the standard library; kinds are asked for one by
 // one.
-func readEntries(fd int, _ []byte, into []Entry) ([]Entry, error) {
+func readEntries(fd int, _ []byte) ([]Entry, error) {
 	own, err := unix.Dup(fd) // shares the position
 	if err != nil {
-		return into, err
+		return nil, err
 	}
 	unix.CloseOnExec(own)
 	f := os.NewFile(uintptr(own), "directory")
@@ -55,6 +55,7 @@ func readEntries(fd int, _ []byte, into []Entry) ([]Entry, error) {
 	// All at once: the library reads ahead, and what it read ahead would be
 	// lost with f.
 	names, err := f.Readdirnames(-1)
+	var into []Entry
 	for _, name := range names {
 		into = append(into, newEntry(name, KindUnknown))
 	}

@@ -176,14 +176,25 @@ func multigrain() bool {
 	return v[0] > 6 || (v[0] == 6 && v[1] >= 13)
 }
 
-// readEntries parses what getdents64 put into buf; see getdents64(2).
-func readEntries(fd int, buf []byte, into []Entry) ([]Entry, error) {
-	n, err := retry(func() (int, error) { return unix.Getdents(fd, buf) })
-	if err != nil || n == 0 {
-		return into, err
+// readEntries returns further entries, none only at the end. One getdents64
+// may return nothing but the two dots, when a signal came in between.
+func readEntries(fd int, buf []byte) ([]Entry, error) {
+	for {
+		n, err := retry(func() (int, error) { return unix.Getdents(fd, buf) })
+		if err != nil || n == 0 {
+			return nil, err
+		}
+		batch, err := parseEntries(buf[:n])
+		if err != nil || len(batch) > 0 {
+			return batch, err
+		}
 	}
+}
+
+// parseEntries parses linux_dirent64; see getdents64(2).
+func parseEntries(b []byte) (into []Entry, err error) {
 	const inoOff, lenOff, typeOff, nameOff = 0, 16, 18, 19
-	for b := buf[:n]; len(b) > nameOff; {
+	for len(b) > nameOff {
 		size := int(binary.NativeEndian.Uint16(b[lenOff:]))
 		if size <= nameOff || size > len(b) {
 			return into, unix.EIO
