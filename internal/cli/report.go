@@ -3,11 +3,16 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
+	"unicode/utf16"
 
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/config"
 )
 
@@ -40,8 +45,9 @@ func report(w io.Writer, err error, asJSON bool) int {
 				out.Problems = append(out.Problems, problemJSON{p.Pos.File, p.Pos.Line, p.Pos.Column, p.Message})
 			}
 		}
-		b, _ := json.Marshal(out) // has no value that could fail
-		text = string(b) + "\n"
+		var b strings.Builder
+		_ = encode(&b, out, "") // a Builder does not fail
+		text = b.String()
 	}
 	_, _ = io.WriteString(w, text)
 	return f.Code.Exit()
@@ -63,10 +69,31 @@ func answer(w io.Writer, asJSON bool, v any, text func(io.Writer)) error {
 		text(w)
 		return nil
 	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
+	return encode(w, v, "  ")
+}
+
+// encode writes v as JSON that can also be looked at: what textsafe would not
+// draw travels as escapes, so that nothing is lost and nothing acts.
+func encode(w io.Writer, v any, indent string) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetIndent("", indent)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	var out strings.Builder
+	for _, r := range b.String() {
+		if r < 0x7f || textsafe.Name(string(r)) == string(r) {
+			out.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&out, `\u%04x`, unit)
+		}
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
 }
 
 // document is the head of every JSON answer. Fields are only ever added.

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/postern-gate/postern/core/fault"
+)
+
+// TestReadmeUse holds the README's list of verbs, flags and exit codes against
+// those that there are, both ways.
+func TestReadmeUse(t *testing.T) {
+	page, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, use, ok := strings.Cut(string(page), "\n## Use\n")
+	if !ok {
+		t.Fatal("README.md has no section Use")
+	}
+	use, _, _ = strings.Cut(use, "\n## ")
+	env := System()
+	root := newRoot(&env)
+	var verbs, flags []string
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			verbs = append(verbs, c.Name())
+			c.LocalFlags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
+		}
+	}
+	same(t, "verbs", submatches("`postern ([a-z]+)", use), verbs)
+	same(t, "flags", submatches("--([a-z-]+)", use), slices.DeleteFunc(flags, func(f string) bool { return f == "help" }))
+	var exits []string
+	for _, e := range []int{
+		fault.ExitOK, fault.ExitFailed, fault.ExitUsage, fault.ExitDenied, fault.ExitAsk, fault.ExitConfig,
+		fault.ExitAudit, fault.ExitInterrupted,
+	} {
+		exits = append(exits, strconv.Itoa(e))
+	}
+	_, listed, _ := strings.Cut(use, "\nExit: ")
+	listed, _, _ = strings.Cut(listed, ". ")
+	same(t, "exit codes", submatches("([0-9]+)", listed), exits)
+}
+
+func submatches(pattern, text string) []string {
+	var found []string
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		found = append(found, m[1])
+	}
+	return found
+}
+
+func same(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	sorted := func(s []string) []string { slices.Sort(s); return slices.Compact(s) }
+	if g, w := sorted(got), sorted(want); !slices.Equal(g, w) {
+		t.Errorf("%s: README.md has %v, there are %v", what, g, w)
+	}
+}
+
+// TestHelpIsPlain: what a person reads of a verb is lower case and has an
+// example of that verb first.
+func TestHelpIsPlain(t *testing.T) {
+	env := System()
+	var visit func(*cobra.Command)
+	visit = func(c *cobra.Command) {
+		if c.Example == "" || !strings.HasPrefix(strings.TrimSpace(c.Example), "postern ") && !strings.Contains(c.Example, "postern "+c.Name()) {
+			t.Errorf("%s has no example of itself", c.CommandPath())
+		}
+		texts := []string{c.Short, c.Long}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) { texts = append(texts, f.Usage) })
+		for _, text := range texts {
+			if strings.HasSuffix(text, ".") || strings.HasSuffix(text, "\n") {
+				t.Errorf("%s: ends in a full stop or a line: %q", c.CommandPath(), text)
+			}
+		}
+		if c.Short != strings.ToLower(c.Short[:1])+c.Short[1:] {
+			t.Errorf("%s: %q", c.CommandPath(), c.Short)
+		}
+		for _, line := range strings.Split(c.Long, "\n") {
+			if len(line) > 80 {
+				t.Errorf("%s: a line of %d: %q", c.CommandPath(), len(line), line)
+			}
+		}
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(newRoot(&env))
+}
