@@ -5,6 +5,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -122,4 +123,33 @@ func onSlash(dir string) (bool, error) {
 	var here, top syscall.Stat_t
 	err := errors.Join(syscall.Stat(dir, &here), syscall.Stat("/", &top))
 	return here.Dev == top.Dev, err
+}
+
+// TestVectors: each case of vectors/cli is played by a script that names it.
+func TestVectors(t *testing.T) {
+	vectors, err := os.ReadFile("../../vectors/cli/commands.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scripts, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, name := range scripts {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	for line := range strings.Lines(string(vectors)) {
+		var c struct{ ID, Right string }
+		if err := json.Unmarshal([]byte(line), &c); err != nil || c.ID == "" || c.Right == "" {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if !strings.Contains(all.String(), "# "+c.ID+": ") {
+			t.Errorf("no script plays %s: %s", c.ID, c.Right)
+		}
+	}
 }
