@@ -56,7 +56,9 @@ func secrets() []entry {
 			"**/Library/Application Support/BraveSoftware/**\n**/AppData/Local/Chromium/User Data/**\n" +
 			"**/AppData/Local/Google/Chrome*/User Data/**\n**/AppData/Roaming/Mozilla/Firefox/**\n" +
 			"**/AppData/Local/Microsoft/Edge*/User Data/**\n**/AppData/Local/BraveSoftware/**"},
-		{name: ownState, anyway: "**/.local/state/postern/**"},
+		// A file that is being replaced has its old or new content under a name
+		// like the last one for a moment, and after a crash for good.
+		{name: ownState, anyway: "**/.local/state/postern/**\n**/.postern-tmp-*"},
 	}
 }
 
