@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package bench
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -146,11 +147,6 @@ func BenchmarkReadsBesideSearch(b *testing.B) {
 		b.ReportMetric(middle(alone), "alone-µs")
 		b.ReportMetric(middle(beside), "beside-µs")
 	})
-}
-
-func middle(d []time.Duration) float64 {
-	slices.Sort(d)
-	return float64(d[len(d)/2].Nanoseconds()) / 1000
 }
 
 // BenchmarkLargeFile asks for both ends of a file of 100 MB.
