@@ -130,6 +130,6 @@ func (p *copyPlan) one(i int, item copyItem) error {
 		return err
 	}
 	defer f.Close()
-	_, err = target.Create(f, f.Info().Mode.Perm(), p.c.options())
+	_, err = target.Create(f, f.Info().Mode.Perm())
 	return err
 }

@@ -289,10 +289,9 @@ func (c *crossing) finish(err error) (Outcome, error) {
 	return c.outcome, nil
 }
 
-// options are how pathguard writes for this crossing: durably, and showing
-// what it displaces to the keeper.
+// options make pathguard show what it displaces to the keeper.
 func (c *crossing) options() pathguard.WriteOptions {
-	return pathguard.WriteOptions{Sync: pathguard.SyncData, Keep: c.take}
+	return pathguard.WriteOptions{Keep: c.take}
 }
 
 // fault completes an error with the operation and the caller's own spelling.

@@ -90,7 +90,7 @@ func (g *Gate) Move(ctx context.Context, source, destination string, call Call) 
 		return c.judgeMove(ctx, from, to)
 	}
 	c.perform = func(context.Context) error {
-		return pathguard.Rename(from.target, to.target, c.options())
+		return pathguard.Rename(from.target, to.target)
 	}
 	return g.cross(ctx, c)
 }

@@ -89,7 +89,7 @@ func (c *crossing) put(content []byte) error {
 		return c.wrote(w, err)
 	}
 	c.outcome.Created = true
-	return c.wrote(t.Create(bytes.NewReader(content), fileMode, c.options()))
+	return c.wrote(t.Create(bytes.NewReader(content), fileMode))
 }
 
 func (c *crossing) wrote(w pathguard.Written, err error) error {

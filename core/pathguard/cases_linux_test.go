@@ -202,7 +202,7 @@ func (c *testCase) byName(n pathguard.Name) (string, error) {
 	case "append":
 		_, err = t.Append([]byte("new"), pathguard.WriteOptions{})
 	case "create":
-		_, err = t.Create(strings.NewReader("new"), 0o644, pathguard.WriteOptions{})
+		_, err = t.Create(strings.NewReader("new"), 0o644)
 	case "mkdir":
 		err = t.Mkdir(0o755)
 	}

@@ -5,7 +5,6 @@
 package pathguard
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -14,13 +13,14 @@ import (
 // errDiffers is a write layer that lost something without an error.
 var errDiffers = errors.New("what is on the disk differs from what was written")
 
-func verify(f *File, sum [sha256.Size]byte, size int64) error {
+// verify reads back what was written at the end of a file, from an offset.
+func verify(f *File, from, size int64, sum [sha256.Size]byte) error {
 	st, err := statFD(f.fd)
-	if err != nil || st.size != size {
+	if err != nil || st.size != from+size {
 		return errors.Join(errDiffers, err)
 	}
 	h := sha256.New()
-	n, err := io.CopyBuffer(struct{ io.Writer }{h}, io.NewSectionReader(f, 0, size), make([]byte, copyBuffer))
+	n, err := io.CopyBuffer(struct{ io.Writer }{h}, io.NewSectionReader(f, from, size), make([]byte, copyBuffer))
 	if err != nil || n != size || [sha256.Size]byte(h.Sum(nil)) != sum {
 		return errors.Join(errDiffers, err)
 	}
@@ -58,22 +58,6 @@ func (t *Target) writeAll(fd int, p []byte) error {
 			return io.ErrShortWrite
 		}
 		p = p[n:]
-	}
-	return nil
-}
-
-func verifyTail(f *File, from int64, content []byte) error {
-	st, err := statFD(f.fd)
-	if err != nil || st.size != from+int64(len(content)) {
-		return errors.Join(errDiffers, err)
-	}
-	buf := make([]byte, min(len(content), copyBuffer))
-	for len(content) > 0 {
-		n, err := f.ReadAt(buf[:min(len(buf), len(content))], from)
-		if err != nil || !bytes.Equal(buf[:n], content[:n]) {
-			return errors.Join(errDiffers, err)
-		}
-		content, from = content[n:], from+int64(n)
 	}
 	return nil
 }

@@ -33,6 +33,12 @@
 //     after the access, and could without this package.
 //   - Opening a FIFO or device for reading lets its other end see an open for
 //     a moment.
+//   - Content is on the disk before its file has the name. That a name was
+//     given, moved or taken away is not synced: a power failure may bring the
+//     former state back, whole.
+//   - On kernels before 6.13, and on file systems without fine-grained times, a
+//     change of equal size within one clock tick of the former (1 to 10 ms) may
+//     keep the etag.
 //   - On file systems without an exchange (Written.CAS is false), and on
 //     systems other than Linux and macOS, a change by another program in the
 //     moment before the rename is lost.

@@ -2,7 +2,11 @@
 
 package pathguard
 
-import "golang.org/x/sys/unix"
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // Seam makes the system calls of one root fail or misbehave.
 type Seam = seam
@@ -29,6 +33,14 @@ func (s *seam) FailRename(f func(int, string, int, string) error) { s.rename = f
 func (s *seam) FailRenameTo(f func(int, string, int, string) error) { s.renameTo = f }
 
 func (s *seam) FailWrite(f func(fd int, p []byte) (int, error)) { s.write = f }
+
+func (s *seam) FailSync(f func(fd int) error) { s.sync = f }
+
+// CountSleeps counts instead of sleeping.
+func (s *seam) CountSleeps(n *int) { s.sleep = func(time.Duration) { *n++ } }
+
+// Unsynced makes changes of r as quick as they get.
+func Unsynced(r *Root) { r.seam.sync = func(int) error { return nil } }
 
 const TempPrefix = tempPrefix
 

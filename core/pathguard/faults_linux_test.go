@@ -12,18 +12,12 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
 )
-
-// sleeps counts instead of sleeping.
-func sleeps(n *int) func(*pathguard.Options) {
-	return func(o *pathguard.Options) { o.Sleep = func(time.Duration) { *n++ } }
-}
 
 func isHalfway(err error) bool { return errors.Is(err, pathguard.ErrMayHaveApplied) }
 
@@ -33,8 +27,9 @@ func TestFaultLocked(t *testing.T) {
 	for _, errno := range []unix.Errno{unix.EPERM, unix.EACCES, unix.EBUSY, unix.ETXTBSY} {
 		for _, failures := range []int{3, 1000} {
 			slept, tried := 0, 0
-			b := newBox(t, []string{"f=a"}, sleeps(&slept))
+			b := newBox(t, []string{"f=a"})
 			pathguard.SetSeam(b.root, func(s *pathguard.Seam) {
+				s.CountSleeps(&slept)
 				s.FailExchange(func(dir int, x, y string) error {
 					if tried++; tried <= failures {
 						return errno
@@ -136,7 +131,7 @@ func TestFaultReader(t *testing.T) {
 		if tg.Exists() {
 			_, err = tg.Replace(bad, pathguard.WriteOptions{})
 		} else {
-			_, err = tg.Create(bad, 0o644, pathguard.WriteOptions{})
+			_, err = tg.Create(bad, 0o644)
 		}
 		wantCode(t, err, fault.IOFailed)
 		tg.Close()
@@ -277,7 +272,7 @@ func TestFaultKeep(t *testing.T) {
 func TestKeep(t *testing.T) {
 	b := newBox(t, []string{"f=a"})
 	kept := ""
-	o := pathguard.WriteOptions{Sync: pathguard.SyncData, Keep: func(f *pathguard.File) error {
+	o := pathguard.WriteOptions{Keep: func(f *pathguard.File) error {
 		all, err := io.ReadAll(f)
 		kept += string(all)
 		return err
@@ -305,7 +300,7 @@ func TestFaultStale(t *testing.T) {
 		"replace": func(tg *pathguard.Target) error { _, err := tg.Replace(content(), o); return err },
 		"append":  func(tg *pathguard.Target) error { _, err := tg.Append([]byte("x"), o); return err },
 		"remove":  func(tg *pathguard.Target) error { return tg.Remove(o) },
-		"create":  func(tg *pathguard.Target) error { _, err := tg.Create(content(), 0o644, o); return err },
+		"create":  func(tg *pathguard.Target) error { _, err := tg.Create(content(), 0o644); return err },
 		"mkdir":   func(tg *pathguard.Target) error { return tg.Mkdir(0o755) },
 		"removeall": func(tg *pathguard.Target) error {
 			return tg.RemoveAll(context.Background(), func(pathguard.Name) error { return nil }, o)
@@ -437,7 +432,7 @@ func TestFaultClosed(t *testing.T) {
 	b := newBox(t, []string{"f=F"})
 	tg, err := b.name("f").Pin()
 	must(t, err)
-	if tg.Name().Rel() != "f" || !tg.Exists() || tg.Info().Size != 1 || tg.Fingerprint().IsZero() {
+	if tg.Name().Rel() != "f" || !tg.Exists() || tg.Info().Size != 1 || tg.Fingerprint() == (pathguard.Fingerprint{}) {
 		t.Error("what a target tells")
 	}
 	must(t, tg.Close())
@@ -446,11 +441,35 @@ func TestFaultClosed(t *testing.T) {
 	absent, err := b.name("absent").Pin()
 	must(t, err)
 	defer absent.Close()
-	if absent.Exists() || !absent.Fingerprint().IsZero() || absent.Info() != (pathguard.Info{}) {
+	if absent.Exists() || absent.Fingerprint() != (pathguard.Fingerprint{}) || absent.Info() != (pathguard.Info{}) {
 		t.Error("what an absent target tells")
 	}
 	if err := absent.Descendants(t.Context(), 1, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestFaultSync: content that does not reach the disk is no success; a new or
+// replaced file never takes its name, and what was appended may be there.
+func TestFaultSync(t *testing.T) {
+	b := newBox(t, []string{"f=a"})
+	synced := 0
+	pathguard.SetSeam(b.root, func(s *pathguard.Seam) {
+		s.FailSync(func(int) error { synced++; return unix.EIO })
+	})
+	for _, name := range []string{"f", "new"} {
+		if err := b.write(name, "b"); fault.CodeOf(err) != fault.IOFailed || isHalfway(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := tree(t, b.R()); got != " d---------\n/f ---------- a" {
+		t.Error(got)
+	}
+	if err := b.append("f", "b"); !isHalfway(err) {
+		t.Errorf("append: %v", err)
+	}
+	if synced != 3 {
+		t.Errorf("%d syncs", synced)
 	}
 }
 
@@ -469,7 +488,7 @@ func TestBigStream(t *testing.T) {
 	content := io.MultiReader(readers...)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	w, err := tg.Replace(content, pathguard.WriteOptions{Sync: pathguard.SyncNone})
+	w, err := tg.Replace(content, pathguard.WriteOptions{})
 	must(t, err)
 	runtime.ReadMemStats(&after)
 	if w.Info.Size != size || !w.CAS {

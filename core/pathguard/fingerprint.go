@@ -15,44 +15,33 @@ const (
 )
 
 // Fingerprint says which state of which file it was: device, inode, size,
-// modification and change time in nanoseconds, mode, and the content's hash
-// when one was asked for. It is comparable; the zero value stands for absence
-// and equals no file's.
+// modification and change time in nanoseconds, mode. It is comparable; the
+// zero value stands for absence and equals no file's.
 //
 // Not guaranteed: before Linux 6.13, and on file systems without fine-grained
 // times, two writes of the same length within one clock tick (1 to 10 ms) give
-// equal times. Root.CoarseTimes says so; add the content there.
+// equal times.
 type Fingerprint struct {
 	version      uint8
 	mode         uint32
 	dev, ino     uint64
 	size         int64
 	mtime, ctime int64
-	content      [sha256.Size]byte
-}
-
-// IsZero reports whether it stands for absence.
-func (f Fingerprint) IsZero() bool { return f.version == 0 }
-
-// WithContent returns the fingerprint bound to the content's SHA-256 too.
-func (f Fingerprint) WithContent(sum [sha256.Size]byte) Fingerprint {
-	f.content = sum
-	return f
 }
 
 // String is the etag: 20 characters of the URL-safe base64 alphabet after a
 // version, "" for absence. Equal fingerprints have equal etags and, but for a
 // collision of SHA-256, the other way round. It tells nothing of its parts.
 func (f Fingerprint) String() string {
-	if f.IsZero() {
+	if f.version == 0 {
 		return ""
 	}
-	b := make([]byte, 0, 1+4+5*8+sha256.Size)
+	b := make([]byte, 0, 1+4+5*8)
 	b = append(b, f.version)
 	b = binary.BigEndian.AppendUint32(b, f.mode)
 	for _, v := range [...]uint64{f.dev, f.ino, uint64(f.size), uint64(f.mtime), uint64(f.ctime)} {
 		b = binary.BigEndian.AppendUint64(b, v)
 	}
-	sum := sha256.Sum256(append(b, f.content[:]...))
+	sum := sha256.Sum256(b)
 	return "1" + base64.RawURLEncoding.EncodeToString(sum[:etagBytes])
 }

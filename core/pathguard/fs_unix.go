@@ -31,9 +31,8 @@ func (m mount) holds(st *stat) bool {
 // fsTraits is what matters about the file system that holds a directory.
 type fsTraits struct {
 	mount
-	kernel    bool // its files are switches of the kernel
-	folds     bool // it may find an entry under another spelling
-	fineTimes bool // each write that follows a look has times of its own
+	kernel bool // its files are switches of the kernel
+	folds  bool // it may find an entry under another spelling
 }
 
 // openRootDir opens a directory by its resolved path.

@@ -42,12 +42,11 @@ type Info struct {
 	Size int64       // bytes; of a link the length of its target's name
 	Mode fs.FileMode // type, permission, setuid, setgid and sticky bits
 	// BirthTime is zero where the file system keeps none.
-	ModTime, AccessTime, ChangeTime, BirthTime time.Time
+	ModTime, AccessTime, BirthTime time.Time
 	// Nlink is the number of names. A regular file with more than one may be
 	// known elsewhere under a name outside every root.
-	Nlink        uint64
-	Owner, Group uint32
-	Fingerprint  Fingerprint
+	Nlink       uint64
+	Fingerprint Fingerprint
 }
 
 // ident is what tells one file from another while either is held open.
@@ -129,8 +128,7 @@ func (s *stat) info() Info {
 	return Info{
 		Kind: s.kind(), Size: s.size, Mode: s.goMode(), Nlink: uint64(s.nlink),
 		ModTime: instant(s.mtime), AccessTime: instant(s.atime),
-		ChangeTime: instant(s.ctime), BirthTime: instant(s.btime),
-		Owner: s.uid, Group: s.gid, Fingerprint: s.fingerprint(),
+		BirthTime: instant(s.btime), Fingerprint: s.fingerprint(),
 	}
 }
 

@@ -196,7 +196,7 @@ func TestNamesInfo(t *testing.T) {
 		if !i.ModTime.Equal(fi.ModTime()) || i.Size != fi.Size() || i.Mode != fi.Mode() {
 			t.Errorf("%s: %+v, %v", name, i, fi)
 		}
-		if i.AccessTime.IsZero() || i.ChangeTime.IsZero() || i.Nlink == 0 {
+		if i.AccessTime.IsZero() || i.Nlink == 0 {
 			t.Errorf("%s: %+v", name, i)
 		}
 	}
@@ -240,10 +240,10 @@ func TestFingerprint(t *testing.T) {
 	must(t, err)
 	defer f.Close()
 	p := f.Fingerprint()
-	if p.IsZero() || p != f.Info().Fingerprint || p.WithContent([32]byte{1}) == p || p.WithContent([32]byte{1}).String() == p.String() {
-		t.Error("content in the fingerprint")
+	if p == (pathguard.Fingerprint{}) || p != f.Info().Fingerprint {
+		t.Error("the fingerprint of an open file")
 	}
-	if (pathguard.Fingerprint{}).String() != "" || !(pathguard.Fingerprint{}).IsZero() {
+	if (pathguard.Fingerprint{}).String() != "" {
 		t.Error("the zero fingerprint")
 	}
 }

@@ -170,6 +170,7 @@ func TestRaceRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBox(t, c.setup)
+			pathguard.Unsynced(b.root)
 			path := "d/s"
 			if name == "grandparent" {
 				path = "g/d/s"
@@ -193,6 +194,7 @@ func (b *box) expandAll(all []string) []string {
 // the judged one. os.Root alone fails this.
 func TestRaceJudged(t *testing.T) {
 	b := newBox(t, []string{"d/", "d/s=OPEN", "secret/", "secret/s=DENIED", "d.alt -> secret"})
+	pathguard.Unsynced(b.root)
 	b.deny = []string{"secret/s"}
 	pairs := b.expandAll([]string{"$R/d", "$R/d.alt"})
 	storm(t, attack(t, pairs...), func(int) error { return readChecked(t, b, "d/s", "OPEN") })
@@ -225,7 +227,7 @@ func TestRaceMutate(t *testing.T) {
 					return err
 				}
 				defer t.Close()
-				_, err = t.Append([]byte("x"), pathguard.WriteOptions{Sync: pathguard.SyncNone})
+				_, err = t.Append([]byte("x"), pathguard.WriteOptions{})
 				return err
 			})
 		},
@@ -253,12 +255,13 @@ func TestRaceMutate(t *testing.T) {
 				return err
 			}
 			defer t.Close()
-			return t.RemoveAll(context.Background(), func(pathguard.Name) error { return nil }, pathguard.WriteOptions{Sync: pathguard.SyncNone})
+			return t.RemoveAll(context.Background(), func(pathguard.Name) error { return nil }, pathguard.WriteOptions{})
 		},
 	}
 	for name, op := range ops {
 		t.Run(name, func(t *testing.T) {
 			b := newBox(t, []string{"d/", "d/f0=A", "d/f1=A", "inside/", "$O/f0=KEEP", "$O/f1=KEEP", "$O/g0=KEEP", "$O/n0=KEEP", "$O/m0/", "$O/t0/x/", "alt -> $O"})
+			pathguard.Unsynced(b.root)
 			if name == "removeall" {
 				// The victim is made where no exchange is.
 				must(t, os.Remove(b.R()+"/inside"))
@@ -293,13 +296,14 @@ func (b *box) remove(spelling string) error {
 		return err
 	}
 	defer t.Close()
-	return t.Remove(pathguard.WriteOptions{Sync: pathguard.SyncNone})
+	return t.Remove(pathguard.WriteOptions{})
 }
 
 // TestRaceDoubleMove: of two moves to one name exactly one is done, and no
 // content is lost. 120 rounds.
 func TestRaceDoubleMove(t *testing.T) {
 	b := newBox(t, nil)
+	pathguard.Unsynced(b.root)
 	for round := range 120 {
 		b.make("a=A", "b=B")
 		var errs [2]error
@@ -334,6 +338,7 @@ func TestRaceParallelReplace(t *testing.T) {
 	for name, locked := range map[string]bool{"free": false, "locked": true} {
 		t.Run(name, func(t *testing.T) {
 			b := newBox(t, []string{"f="})
+			pathguard.Unsynced(b.root)
 			var mu, lock sync.Mutex
 			var done []string
 			var stale, half int
@@ -398,7 +403,7 @@ func addLine(n pathguard.Name, line string) error {
 	if err != nil {
 		return err
 	}
-	_, err = tg.Replace(strings.NewReader(string(old)+line), pathguard.WriteOptions{Sync: pathguard.SyncNone})
+	_, err = tg.Replace(strings.NewReader(string(old)+line), pathguard.WriteOptions{})
 	return err
 }
 
@@ -406,6 +411,7 @@ func addLine(n pathguard.Name, line string) error {
 // whole.
 func TestRaceReader(t *testing.T) {
 	b := newBox(t, nil)
+	pathguard.Unsynced(b.root)
 	size := 1 << 20
 	must(t, os.WriteFile(b.R()+"/f", []byte(strings.Repeat("a", size)), 0o644))
 	end := time.Now().Add(raceTime(t))
@@ -465,6 +471,7 @@ func beside(t *testing.T, act func(i int), seen func() bool) {
 // mode than the 0600 of the secret that is replaced.
 func TestRaceSecretMode(t *testing.T) {
 	b := newBox(t, []string{"s=SECRET", "s@0600"})
+	pathguard.Unsynced(b.root)
 	end := time.Now().Add(raceTime(t))
 	var wg sync.WaitGroup
 	var writes atomic.Int64
@@ -504,6 +511,7 @@ func TestRaceSecretMode(t *testing.T) {
 // TestRaceList: a listing is that of the judged directory or refused.
 func TestRaceList(t *testing.T) {
 	b := newBox(t, []string{"d/", "d/inside=I", "$O/secret=S", "alt -> $O"})
+	pathguard.Unsynced(b.root)
 	pairs := b.expandAll([]string{"$R/d", "$R/alt"})
 	storm(t, attack(t, pairs...), func(int) error {
 		return b.follow("d", func(n pathguard.Name) error {

@@ -39,24 +39,11 @@ func (t *Target) Remove(o WriteOptions) error {
 	}
 	switch err {
 	case nil:
-		return t.gone(o.Sync)
+		return t.settled()
 	case unix.ENOTEMPTY, unix.EEXIST:
 		return t.name.fault(fault.IOFailed, "the directory is not empty", err)
 	}
 	return t.name.failure(err)
-}
-
-// gone makes the removal durable and proves where it happened.
-func (t *Target) gone(s Sync) error {
-	if err := t.settled(); err != nil {
-		return err
-	}
-	if s == SyncAll {
-		if err := t.syncDir(); err != nil {
-			return t.name.halfway(err, "the folder could not be written to the disk")
-		}
-	}
-	return nil
 }
 
 func (t *Target) removeFile(o WriteOptions) error {
@@ -116,7 +103,7 @@ func (t *Target) putBack(aside string, why error) error {
 // targets come from PinEntry. It never replaces anything. What is moved is
 // what was judged, or it is moved back. For a directory the caller judges what
 // is beneath it first, see Descendants.
-func Rename(src, dst *Target, o WriteOptions) error {
+func Rename(src, dst *Target) error {
 	switch {
 	case !src.exists:
 		return src.name.fault(fault.PathMissing, ruleAbsent, nil)
@@ -139,7 +126,7 @@ func Rename(src, dst *Target, o WriteOptions) error {
 	err := src.held(func() error { return dst.moveNew(src.dir, src.base, src.st.kind()) })
 	switch err {
 	case nil:
-		return renamed(src, dst, o)
+		return renamed(src, dst)
 	case unix.EEXIST, unix.ENOTEMPTY:
 		return dst.name.stale(ruleThere)
 	case unix.ENOENT:
@@ -151,7 +138,7 @@ func Rename(src, dst *Target, o WriteOptions) error {
 }
 
 // renamed proves that what moved is what was judged, or moves it back.
-func renamed(src, dst *Target, o WriteOptions) error {
+func renamed(src, dst *Target) error {
 	st, err := statAt(dst.dir, dst.base)
 	if err != nil || !src.movedAs(&st) {
 		if err := src.moveNew(dst.dir, dst.base, st.kind()); err != nil {
@@ -163,12 +150,6 @@ func renamed(src, dst *Target, o WriteOptions) error {
 		if err := t.settled(); err != nil {
 			return err
 		}
-	}
-	if o.Sync != SyncAll {
-		return nil
-	}
-	if err := errors.Join(dst.syncDir(), src.syncDir()); err != nil {
-		return dst.name.halfway(err, "the folder could not be written to the disk")
 	}
 	return nil
 }
@@ -228,7 +209,7 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 		}
 		return t.name.halfway(err, "the directory itself was not removed")
 	}
-	return t.gone(o.Sync)
+	return t.settled()
 }
 
 // removeEmptied removes the directory after what was in it; its times are no

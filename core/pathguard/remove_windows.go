@@ -123,7 +123,7 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 // Rename moves the entry itself to an absent name: a file by a second link,
 // which fails when the name is taken; Windows does not rename a directory over
 // anything.
-func Rename(src, dst *Target, _ WriteOptions) error {
+func Rename(src, dst *Target) error {
 	switch {
 	case !src.exists:
 		return src.name.fault(fault.PathMissing, ruleAbsent, nil)

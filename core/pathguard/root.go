@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/postern-gate/postern/core/fault"
 )
@@ -26,9 +25,6 @@ type Options struct {
 	// Forbidden are directories that a root may neither be nor lie beneath:
 	// the state directory.
 	Forbidden []string
-	// Sleep waits between the tries of a rename that another program holds
-	// up. nil is time.Sleep.
-	Sleep func(time.Duration)
 }
 
 // Root is one directory, held by handle. Moved or renamed, it stays the same
@@ -62,9 +58,6 @@ func OpenRoot(dir string, o Options) (*Root, error) {
 	given, err := absolute(dir)
 	if err != nil {
 		return nil, badRoot(dir, "the path can't be made absolute", err)
-	}
-	if o.Sleep == nil {
-		o.Sleep = time.Sleep
 	}
 	r := &Root{name: o.Name, given: given, resolved: expected(given), opts: o, seam: realSeam()}
 	r.mu.Lock()
@@ -125,13 +118,6 @@ func (r *Root) where() (given, resolved string) {
 func (r *Root) Missing() bool {
 	_, err := Name{root: r}.Stat()
 	return fault.CodeOf(err) == fault.PathMissing
-}
-
-// CoarseTimes reports that two writes in quick succession may leave the same
-// times, so that an etag needs the content too: a kernel before Linux 6.13 or
-// a file system without fine-grained times.
-func (r *Root) CoarseTimes() bool {
-	return !r.traits().fineTimes
 }
 
 func (r *Root) traits() fsTraits {

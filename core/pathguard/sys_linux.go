@@ -133,7 +133,6 @@ func traits(dir int) (fsTraits, error) {
 	for _, k := range exactFS {
 		if k == kind {
 			t.folds = casefolded(dir)
-			t.fineTimes = k != unix.OVERLAYFS_SUPER_MAGIC && multigrain()
 		}
 	}
 	return t, nil
@@ -151,29 +150,6 @@ func casefolded(dir int) bool {
 		return false // this file system has no such attributes
 	}
 	return err != nil || flags&casefoldFlag != 0
-}
-
-// multigrain reports a kernel whose file times are fine-grained once somebody
-// looked at them: Linux 6.13.
-func multigrain() bool {
-	var u unix.Utsname
-	if unix.Uname(&u) != nil {
-		return false
-	}
-	var v [2]int
-	part := 0
-	for _, c := range u.Release {
-		switch {
-		case c >= '0' && c <= '9':
-			v[part] = v[part]*10 + int(c-'0')
-			continue
-		case c == '.' && part == 0:
-			part++
-			continue
-		}
-		break
-	}
-	return v[0] > 6 || (v[0] == 6 && v[1] >= 13)
 }
 
 // readEntries returns further entries, none only at the end. One getdents64

@@ -33,7 +33,7 @@ func (h handle) removed() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-type fsTraits struct{ kernel, folds, fineTimes bool }
+type fsTraits struct{ kernel, folds bool }
 
 // seam is where tests would make the system fail; there are none here yet that
 // could run.

@@ -3,7 +3,6 @@
 package pathguard
 
 import (
-	"crypto/sha256"
 	"errors"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -13,24 +12,8 @@ import (
 // there, in whole or in part: read again what was to be changed.
 var ErrMayHaveApplied = errors.New("the change may have been applied")
 
-// Sync says what of a write is on the disk before it is called done.
-type Sync uint8
-
-// The levels. The zero value is the durable one.
-const (
-	SyncAll  Sync = iota // content, and the directory that names it
-	SyncData             // content
-	SyncNone             // nothing: a power failure may lose old and new content
-)
-
-// WriteOptions say how a file gets its new content. The zero value replaces
-// the file durably.
+// WriteOptions go with a change. The zero value keeps nothing.
 type WriteOptions struct {
-	Sync Sync
-	// InPlace allows overwriting the file itself where its directory can't be
-	// written to and the file has no other name. Readers may then see a mix,
-	// and a failure midway leaves one.
-	InPlace bool
 	// Keep is given the displaced file, open for reading, before it is gone
 	// for good. Its error takes the change back.
 	Keep func(*File) error
@@ -38,14 +21,11 @@ type WriteOptions struct {
 
 // Written is what became of a change.
 type Written struct {
-	Info Info              // of the file as it is now
-	Sum  [sha256.Size]byte // of the content that was written, read back from the file
+	Info Info // of the file as it is now
 	// CAS says that what was displaced was compared with what was judged in
 	// one step. False: the file system has no exchange, and a change in the
 	// moment between would have been lost.
 	CAS bool
-	// InPlace says that the file itself was overwritten.
-	InPlace bool
 	// Warnings name what differs from before and is not ours to keep.
 	Warnings []string
 }

@@ -182,24 +182,6 @@ func (t *Target) settled() error {
 	return nil
 }
 
-// syncDir makes the directory's entries durable, where they can be.
-func (t *Target) syncDir() error {
-	fd, err := retry(func() (int, error) {
-		return unix.Openat(t.dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	})
-	if err == unix.EACCES {
-		return nil // a directory that may be written to and not read can't be synced
-	}
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	if err = again(func() error { return unix.Fsync(fd) }); err == unix.EINVAL {
-		return nil // this file system has nothing to sync here
-	}
-	return err
-}
-
 // tempPrefix starts the name of every file of ours that is not yet, or no
 // longer, what its final name says.
 const tempPrefix = ".postern-tmp-"

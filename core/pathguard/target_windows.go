@@ -188,7 +188,7 @@ func (t *Target) Replace(content io.Reader, o WriteOptions) (Written, error) {
 	var b [8]byte
 	rand.Read(b[:]) // never fails, by its documentation
 	tmp := ".postern-tmp-" + hex.EncodeToString(b[:])
-	sum, err := t.fill(tmp, content, o)
+	err := t.fill(tmp, content)
 	if err == nil {
 		err = t.keep(o)
 	}
@@ -202,27 +202,25 @@ func (t *Target) Replace(content io.Reader, o WriteOptions) (Written, error) {
 		_ = t.dir.Remove(tmp)
 		return Written{}, t.name.failure(err)
 	}
-	w, err := t.settled()
-	w.Sum = sum
-	return w, err
+	return t.settled()
 }
 
 // fill makes a new file with this content, read back; on an error it is gone.
-func (t *Target) fill(base string, content io.Reader, o WriteOptions) (sum [sha256.Size]byte, err error) {
+func (t *Target) fill(base string, content io.Reader) error {
 	f, err := t.dir.OpenFile(base, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
-		return sum, err
+		return err
 	}
 	h := sha256.New()
 	size, err := io.Copy(io.MultiWriter(f, h), content)
-	sum = [sha256.Size]byte(h.Sum(nil))
-	if err == nil && o.Sync != SyncNone {
+	sum := h.Sum(nil)
+	if err == nil {
 		err = f.Sync()
 	}
 	if err == nil {
 		h.Reset()
 		n, readErr := io.Copy(h, io.NewSectionReader(f, 0, size+1))
-		if readErr != nil || n != size || !bytes.Equal(h.Sum(nil), sum[:]) {
+		if readErr != nil || n != size || !bytes.Equal(h.Sum(nil), sum) {
 			err = t.name.fault(fault.IOFailed, "what is on the disk differs from what was written", readErr)
 		}
 	}
@@ -230,7 +228,7 @@ func (t *Target) fill(base string, content io.Reader, o WriteOptions) (sum [sha2
 	if err != nil {
 		_ = t.dir.Remove(base)
 	}
-	return sum, err
+	return err
 }
 
 func (t *Target) held(rename func() error) error {
@@ -243,19 +241,19 @@ func (t *Target) held(rename func() error) error {
 			}
 			return err
 		}
-		t.name.root.opts.Sleep(heldPause)
+		time.Sleep(heldPause)
 	}
 }
 
 // Create makes a new regular file; it shows under its name while it is filled.
-func (t *Target) Create(content io.Reader, _ fs.FileMode, o WriteOptions) (Written, error) {
+func (t *Target) Create(content io.Reader, _ fs.FileMode) (Written, error) {
 	if t.exists {
 		return Written{}, t.name.stale(ruleThere)
 	}
 	if err := t.ready(); err != nil {
 		return Written{}, err
 	}
-	sum, err := t.fill(t.base, content, o)
+	err := t.fill(t.base, content)
 	if errors.Is(err, fs.ErrExist) {
 		return Written{}, t.name.stale(ruleThere)
 	}
@@ -263,7 +261,7 @@ func (t *Target) Create(content io.Reader, _ fs.FileMode, o WriteOptions) (Writt
 		return Written{}, t.name.failure(err)
 	}
 	w, err := t.settled()
-	w.Sum, w.CAS, w.Warnings = sum, true, nil
+	w.CAS, w.Warnings = true, nil
 	return w, err
 }
 
@@ -283,7 +281,7 @@ func (t *Target) Append(content []byte, o WriteOptions) (Written, error) {
 		return Written{}, t.name.failure(err)
 	}
 	defer f.Close()
-	if _, err = f.f.Write(content); err == nil && o.Sync != SyncNone {
+	if _, err = f.f.Write(content); err == nil {
 		err = f.f.Sync()
 	}
 	back := make([]byte, len(content))
@@ -291,7 +289,7 @@ func (t *Target) Append(content []byte, o WriteOptions) (Written, error) {
 		return Written{}, t.name.halfway(errors.Join(err, readErr), "appending failed")
 	}
 	w, err := t.settled()
-	w.InPlace, w.Warnings = true, nil
+	w.Warnings = nil
 	return w, err
 }
 

@@ -84,7 +84,7 @@ func (p *temp) abandon() {
 
 // fill gives the file its final metadata first, so that no content ever shows
 // under a wider mode, then the content, reads it back, and syncs it.
-func (p *temp) fill(content io.Reader, old *File, s Sync) (w Written, err error) {
+func (p *temp) fill(content io.Reader, old *File) (w Written, err error) {
 	if old != nil {
 		if w.Warnings, err = p.inherit(old); err != nil {
 			return w, err
@@ -95,7 +95,7 @@ func (p *temp) fill(content io.Reader, old *File, s Sync) (w Written, err error)
 		return w, err
 	}
 	f := &File{fd: p.fd, name: p.t.name}
-	if err := verify(f, sum, size); err != nil {
+	if err := verify(f, 0, size, sum); err != nil {
 		return w, p.t.name.fault(fault.IOFailed, "what is on the disk differs from what was written", err)
 	}
 	if old != nil && old.st.mode&(modeSetuid|modeSetgid) != 0 {
@@ -104,17 +104,9 @@ func (p *temp) fill(content io.Reader, old *File, s Sync) (w Written, err error)
 			return w, err
 		}
 	}
-	switch s {
-	case SyncAll:
-		err = again(func() error { return unix.Fsync(p.fd) })
-	case SyncData:
-		err = again(func() error { return datasync(p.fd) })
-	case SyncNone:
-	}
-	if err == nil {
+	if err = p.t.sync(p.fd); err == nil {
 		p.filled, err = statFD(p.fd)
 	}
-	w.Sum = sum
 	return w, err
 }
 

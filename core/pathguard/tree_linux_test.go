@@ -213,7 +213,7 @@ func writeName(n pathguard.Name, content string, o pathguard.WriteOptions) (path
 	if t.Exists() {
 		return t.Replace(strings.NewReader(content), o)
 	}
-	return t.Create(strings.NewReader(content), 0o644, o)
+	return t.Create(strings.NewReader(content), 0o644)
 }
 
 func (b *box) write(spelling, content string) error {
@@ -242,7 +242,7 @@ func (b *box) move(from, to string) error {
 		return err
 	}
 	defer dst.Close()
-	return pathguard.Rename(src, dst, pathguard.WriteOptions{})
+	return pathguard.Rename(src, dst)
 }
 
 // time is one that no file has by itself.

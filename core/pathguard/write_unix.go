@@ -22,10 +22,15 @@ type seam struct {
 	exchange func(dir int, a, b string) error
 	rename   func(oldDir int, old string, newDir int, name string) error
 	renameTo func(oldDir int, old string, newDir int, name string) error // replaces
+	sync     func(fd int) error
+	sleep    func(time.Duration)
 }
 
 func realSeam() seam {
-	return seam{open: openBeneath, write: unix.Write, exchange: renameExchange, rename: renameNew, renameTo: unix.Renameat}
+	return seam{
+		open: openBeneath, write: unix.Write, sync: datasync, sleep: time.Sleep,
+		exchange: renameExchange, rename: renameNew, renameTo: unix.Renameat,
+	}
 }
 
 const (
@@ -51,21 +56,18 @@ func (t *Target) Replace(content io.Reader, o WriteOptions) (Written, error) {
 	}
 	defer old.Close()
 	tmp, err := t.newTemp(0o600)
-	if err == unix.EACCES && o.InPlace && t.st.nlink == 1 {
-		return t.overwrite(content, o)
-	}
 	if err != nil {
 		return Written{}, t.name.failure(err)
 	}
 	defer tmp.discard()
-	w, err := tmp.fill(content, old, o.Sync)
+	w, err := tmp.fill(content, old)
 	if err != nil {
 		return Written{}, t.name.failure(err)
 	}
 	if err := t.swap(tmp, old, o, &w); err != nil {
 		return Written{}, err
 	}
-	return w, t.finish(tmp, o.Sync, &w)
+	return w, t.finish(tmp, &w)
 }
 
 func (t *Target) replaceable() error {
@@ -202,7 +204,7 @@ func (t *Target) held(rename func() error) error {
 			f.Retry = true
 			return f
 		}
-		t.name.root.opts.Sleep(heldPause)
+		t.name.root.seam.sleep(heldPause)
 	}
 }
 
@@ -220,9 +222,9 @@ func (t *Target) mayRename() error {
 	return unix.EACCES
 }
 
-// finish proves that the new file has the name, and makes it durable. The temp
-// file is still open, so that its identity is its own.
-func (t *Target) finish(tmp *temp, s Sync, w *Written) error {
+// finish proves that the new file has the name. The temp file is still open,
+// so that its identity is its own.
+func (t *Target) finish(tmp *temp, w *Written) error {
 	tmp.unname()
 	if err := t.settled(); err != nil {
 		return err
@@ -232,11 +234,6 @@ func (t *Target) finish(tmp *temp, s Sync, w *Written) error {
 		return t.name.halfway(err, "another program replaced the file at the same moment")
 	}
 	w.Info = st.info()
-	if s == SyncAll {
-		if err := t.syncDir(); err != nil {
-			return t.name.halfway(err, "the folder could not be written to the disk")
-		}
-	}
 	return nil
 }
 
@@ -244,7 +241,7 @@ func (t *Target) finish(tmp *temp, s Sync, w *Written) error {
 // the name in part. Something that has the name already is
 // precondition.failed. The mode is subject to the umask or the directory's
 // default ACL.
-func (t *Target) Create(content io.Reader, mode fs.FileMode, o WriteOptions) (Written, error) {
+func (t *Target) Create(content io.Reader, mode fs.FileMode) (Written, error) {
 	if t.exists {
 		return Written{}, t.name.stale(ruleThere)
 	}
@@ -256,7 +253,7 @@ func (t *Target) Create(content io.Reader, mode fs.FileMode, o WriteOptions) (Wr
 		return Written{}, t.name.failure(err)
 	}
 	defer tmp.discard()
-	w, err := tmp.fill(content, nil, o.Sync)
+	w, err := tmp.fill(content, nil)
 	if err != nil {
 		return Written{}, t.name.failure(err)
 	}
@@ -268,7 +265,7 @@ func (t *Target) Create(content io.Reader, mode fs.FileMode, o WriteOptions) (Wr
 		return Written{}, t.name.failure(err)
 	}
 	tmp.keep, w.CAS = true, true
-	return w, t.finish(tmp, o.Sync, &w)
+	return w, t.finish(tmp, &w)
 }
 
 // moveNew renames an entry to the target's absent name, never over anything.

@@ -5,8 +5,8 @@
 package pathguard
 
 import (
+	"crypto/sha256"
 	"errors"
-	"io"
 
 	"golang.org/x/sys/unix"
 
@@ -36,12 +36,23 @@ func (t *Target) Append(content []byte, o WriteOptions) (Written, error) {
 	}
 	err = t.writeAll(f.fd, content)
 	if err == nil {
-		err = verifyTail(f, t.st.size, content)
+		err = verify(f, t.st.size, int64(len(content)), sha256.Sum256(content))
 	}
 	if err != nil {
 		return Written{}, t.takeBack(f, len(content), err)
 	}
-	return t.inPlaceDone(f, o.Sync)
+	if err := t.sync(f.fd); err != nil {
+		return Written{}, t.name.halfway(err, "the content could not be written to the disk")
+	}
+	if err := t.settled(); err != nil {
+		return Written{}, err
+	}
+	st, err := statFD(f.fd)
+	now, err2 := statAt(t.dir, t.base)
+	if err != nil || err2 != nil || now.ident != st.ident {
+		return Written{}, t.name.halfway(errors.Join(err, err2), "another program replaced the file at the same moment")
+	}
+	return Written{Info: st.info()}, nil
 }
 
 // takeBack shortens a file to its old length unless somebody else wrote too.
@@ -55,46 +66,8 @@ func (t *Target) takeBack(f *File, added int, why error) error {
 	return t.name.halfway(errors.Join(why, err), "the file could not be taken back to its old length")
 }
 
-// overwrite writes the file itself, for directories that can't be written to.
-func (t *Target) overwrite(content io.Reader, o WriteOptions) (Written, error) {
-	f, err := t.openOld(unix.O_RDWR)
-	if err != nil {
-		return Written{}, err
-	}
-	defer f.Close()
-	if o.Keep != nil {
-		if err := o.Keep(f); err != nil {
-			return Written{}, err
-		}
-	}
-	sum, size, err := t.copyTo(f.fd, content)
-	if err == nil {
-		err = again(func() error { return unix.Ftruncate(f.fd, size) })
-	}
-	if err == nil {
-		err = verify(f, sum, size)
-	}
-	if err != nil {
-		return Written{}, t.name.halfway(err, "writing the file in place failed")
-	}
-	w, err := t.inPlaceDone(f, o.Sync)
-	w.Sum = sum
-	return w, err
-}
-
-func (t *Target) inPlaceDone(f *File, s Sync) (Written, error) {
-	if s != SyncNone {
-		if err := again(func() error { return datasync(f.fd) }); err != nil {
-			return Written{}, t.name.halfway(err, "the content could not be written to the disk")
-		}
-	}
-	if err := t.settled(); err != nil {
-		return Written{}, err
-	}
-	st, err := statFD(f.fd)
-	now, err2 := statAt(t.dir, t.base)
-	if err != nil || err2 != nil || now.ident != st.ident {
-		return Written{}, t.name.halfway(errors.Join(err, err2), "another program replaced the file at the same moment")
-	}
-	return Written{Info: st.info(), InPlace: true}, nil
+// sync makes the content durable: a data sync, so that a power failure never
+// shows a file whose name came before its content.
+func (t *Target) sync(fd int) error {
+	return again(func() error { return t.name.root.seam.sync(fd) })
 }
