@@ -59,12 +59,12 @@ func inTurn(b *testing.B, ways ...way) {
 	}
 	first := 0.0
 	for i, w := range ways {
-		µs := middle(took[i])
-		b.ReportMetric(µs, w.name+"-µs")
+		median := middle(took[i])
+		b.ReportMetric(median, w.name+"-µs")
 		if i == 0 {
-			first = µs
+			first = median
 		} else {
-			b.ReportMetric(first/µs, "x-"+w.name)
+			b.ReportMetric(first/median, "x-"+w.name)
 		}
 	}
 	b.ReportMetric(0, "ns/op") // of all of them together: says nothing

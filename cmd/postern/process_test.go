@@ -41,8 +41,17 @@ type said struct {
 	b  bytes.Buffer
 }
 
-func (s *said) Write(p []byte) (int, error) { s.mu.Lock(); defer s.mu.Unlock(); return s.b.Write(p) }
-func (s *said) String() string              { s.mu.Lock(); defer s.mu.Unlock(); return s.b.String() }
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
 
 // launch starts it over dir. change may alter the command before that.
 func launch(t *testing.T, home, dir string, change func(*exec.Cmd), args ...string) *process {
@@ -147,8 +156,11 @@ func (p *process) eventually(what string, holds func() bool) {
 // ends waits for the process and returns its exit code.
 func (p *process) ends() int {
 	p.Helper()
-	done := make(chan error, 1)
-	go func() { done <- p.cmd.Wait() }()
+	done := make(chan struct{})
+	go func() {
+		_ = p.cmd.Wait() // how it ended is asked of ProcessState
+		close(done)
+	}()
 	select {
 	case <-done:
 	case <-time.After(20 * time.Second):
@@ -267,7 +279,7 @@ func TestOrdinaryUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		testenv.Missing(t, "root, to become another user")
 	}
-	box, err := os.MkdirTemp("", "ordinary")
+	box, err := os.MkdirTemp("", "ordinary") //nolint:usetesting // others can enter it, unlike that of a test
 	if err != nil {
 		t.Fatal(err)
 	}

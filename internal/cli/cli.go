@@ -43,7 +43,7 @@ func Main(args []string, env Env) int {
 }
 
 func run(ctx context.Context, args []string, env Env) int {
-	root := newRoot(&env)
+	root := newRoot(&env) //nolint:contextcheck // a verb gets its context from ExecuteContext
 	root.SetArgs(args)
 	root.SetIn(env.In)
 	root.SetOut(env.Out)

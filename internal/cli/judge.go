@@ -247,8 +247,10 @@ func (unlocked) Lock(context.Context, ...int64) (func(), error) { return func() 
 func findProgram(spelling string) (string, error) {
 	path, err := exec.LookPath(spelling)
 	if err != nil {
-		return "", &fault.Error{Code: fault.PathMissing, Op: core.ProcExec.String(), Resource: spelling,
-			Rule: "there is no such program", Hint: "give its path, or set PATH"}
+		return "", &fault.Error{
+			Code: fault.PathMissing, Op: core.ProcExec.String(), Resource: spelling,
+			Rule: "there is no such program", Hint: "give its path, or set PATH",
+		}
 	}
 	if path, err = filepath.Abs(path); err == nil {
 		path, err = filepath.EvalSymlinks(path)

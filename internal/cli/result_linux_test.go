@@ -279,7 +279,7 @@ func TestHalfFailed(t *testing.T) {
 			func(*place, *saboteur, *enforce.Options) {},
 			func(ctx context.Context, g *enforce.Gate) (enforce.Outcome, error) {
 				dir := g.Workspace().Roots()[0].Resolved() + "/d"
-				return g.Delete(untilFewer{ctx, dir, 4}, "d", true, enforce.Call{Confirm: true})
+				return g.Delete(untilFewer{ctx, dir, 4}, "d", true, enforce.Call{Confirm: true}) //nolint:contextcheck // it stands on ctx
 			},
 			[]string{"may_have_applied"},
 		},

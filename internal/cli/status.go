@@ -21,21 +21,17 @@ type rootJSON struct {
 
 type statusJSON struct {
 	document
-	Roots     []rootJSON `json:"roots"`
-	Files     []string   `json:"policy_files"`
-	Policy    string     `json:"policy"`
-	State     string     `json:"state"`
-	Made      bool       `json:"state_made"`
-	Envelope  string     `json:"envelope"`
-	Primitive string     `json:"primitive"`
-	Undo      bool       `json:"undo"`
-	Approver  bool       `json:"approver"`
-	Levels    []string   `json:"levels"`
-	Gaps      []string   `json:"gaps"`
+	Roots    []rootJSON `json:"roots"`
+	Files    []string   `json:"policy_files"`
+	Policy   string     `json:"policy"`
+	State    string     `json:"state"`
+	Made     bool       `json:"state_made"`
+	Envelope string     `json:"envelope"`
+	Undo     bool       `json:"undo"`
+	Approver bool       `json:"approver"`
+	Levels   []string   `json:"levels"`
+	Gaps     []string   `json:"gaps"`
 }
-
-// componentWalk is what stands in for openat2.
-const componentWalk = "one open a component, each checked"
 
 func newStatus(env *Env) *cobra.Command {
 	var o options
@@ -78,7 +74,7 @@ func (o *options) status(env *Env, dirs []string, asJSON bool) error {
 	_, stateErr := os.Stat(w.stateDir)
 	s := statusJSON{
 		document: newDocument("status"), Roots: []rootJSON{}, Files: append([]string{}, cfg.Files...),
-		Policy: cfg.Policy.Version(), State: w.stateDir, Made: stateErr == nil, Envelope: "on", Primitive: primitive(),
+		Policy: cfg.Policy.Version(), State: w.stateDir, Made: stateErr == nil, Envelope: "on",
 		Levels: []string{"sdk: files through postern serve, by handle"},
 		Gaps: []string{
 			"programs that don't go through postern are not confined",
@@ -125,7 +121,6 @@ func (s statusJSON) print(w io.Writer) {
 	for _, l := range s.Levels {
 		line("enforced", l)
 	}
-	line("by", s.Primitive)
 	for _, g := range s.Gaps {
 		line("not", g)
 	}
