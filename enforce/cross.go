@@ -29,6 +29,7 @@ type crossing struct {
 
 	corr     string
 	verdict  core.Verdict // the strictest so far
+	decided  core.Action  // the action that the verdict is about
 	asked    string       // etag of what a person approved
 	approved bool
 	take     func(*pathguard.File) error
@@ -122,7 +123,7 @@ func (c *crossing) judge(a core.Action, r core.Resource) error {
 func (c *crossing) judged(a core.Action, r core.Resource, v core.Verdict) error {
 	same := v.Decision == c.verdict.Decision && a == c.action // the reason that the record should give
 	if v.Decision < c.verdict.Decision || same || c.verdict.Reason.Step == core.StepNone {
-		c.verdict = v
+		c.verdict, c.decided = v, a
 	}
 	if v.Decision == core.Allow || v.Decision == core.Ask {
 		return nil
@@ -187,16 +188,21 @@ func (c *crossing) about() (core.Resource, string) {
 	return c.operands[0].name.Resource(), c.operands[0].etag()
 }
 
-// allowHint names the file and the rule in which a person can allow it.
+// allowHint names the file and the rule in which a person can allow it: the
+// place of the rule that asks, or else where a rule of one's own belongs.
 func (c *crossing) allowHint() string {
-	file := c.verdict.Reason.Pos.File
-	if file == "" {
-		file = c.gate.o.PolicyFile
+	at := "in the policy file"
+	switch pos := c.verdict.Reason.Pos; {
+	case pos.Line > 0:
+		at = "at " + pos.String()
+	case c.gate.o.PolicyFile != "":
+		at = "in " + c.gate.o.PolicyFile
 	}
-	if file == "" {
-		file = "the policy file"
+	section := "rules: "
+	if c.verdict.Reason.Step == core.StepAgent {
+		section = "agents: " + c.gate.o.Subject.Agent + ": "
 	}
-	return "allow it in " + file + " under rules: " + c.action.String()
+	return "allow it " + at + " under " + section + c.decided.String()
 }
 
 // hold takes the locks of what will change and then resolves and judges it

@@ -5,6 +5,7 @@ package enforce
 import (
 	"errors"
 	"io/fs"
+	"slices"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
@@ -66,13 +67,25 @@ func (o *operand) follow(c *crossing) error {
 		var link *pathguard.LinkError
 		if !errors.As(err, &link) {
 			if err != nil {
-				return err
+				return o.withoutFolder(err)
 			}
 			return o.judgeAfter(c)
 		}
 		o.name = link.To
 	}
 	return &fault.Error{Code: fault.PathSymlink, Resource: o.spelling, Rule: "too many links"}
+}
+
+// withoutFolder tells somebody who makes a new name what is missing: not the
+// file, the folder for it.
+func (o *operand) withoutFolder(err error) error {
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Code != fault.PathMissing || o.onNew == nil && !slices.Contains(o.actions, core.FSCreate) {
+		return err
+	}
+	hinted := *f
+	hinted.Hint = "make the folder first"
+	return &hinted
 }
 
 // choose picks the root of a relative name: the one that has it. Candidates
@@ -116,8 +129,8 @@ func (o *operand) judgeBefore(c *crossing) error {
 	if o.onNew == nil {
 		return judgeAll(c, o.actions, o.name.Resource())
 	}
-	saved := c.verdict
-	defer func() { c.verdict = saved }()
+	saved, about := c.verdict, c.decided
+	defer func() { c.verdict, c.decided = saved, about }()
 	err := judgeAll(c, o.actions, o.name.Resource())
 	if err == nil {
 		return nil

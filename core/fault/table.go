@@ -255,11 +255,11 @@ var table = [codeCount]row{
 
 	ConfigInvalid: {
 		"config.invalid", "CONFIG_INVALID", KindFailure, ErrConfig, ExitConfig, 500, rpcInternal,
-		"the policy is not valid", "correct the file; postern check reads it again",
+		"the policy is not valid", "correct the file; postern status reads it again",
 	},
 	SandboxUnavailable: {
 		"sandbox.unavailable", "SANDBOX_UNAVAILABLE", KindFailure, errors.ErrUnsupported, ExitEnforcement, 501, 0,
-		"the required enforcement is not available here", "postern doctor says what is missing",
+		"the required enforcement is not available here", "postern status says what is enforced here",
 	},
 	AuditUnwritable: {
 		"audit.unwritable", "AUDIT_UNWRITABLE", KindDenial, ErrAudit, ExitAudit, 503, rpcInternal,
@@ -267,11 +267,11 @@ var table = [codeCount]row{
 	},
 	AuditBroken: {
 		"audit.broken", "AUDIT_BROKEN", KindDenial, ErrAudit, ExitAudit, 503, rpcInternal,
-		"the audit log was changed", "postern log verify shows the place",
+		"the audit log was changed", "keep the log as it is and find out what changed it",
 	},
 	AuditTruncated: {
 		"audit.truncated", "AUDIT_TRUNCATED", KindDenial, ErrAudit, ExitAudit, 503, rpcInternal,
-		"the audit log is shorter than it was", "postern log verify shows the place",
+		"the audit log is shorter than it was", "keep the log as it is and find out what changed it",
 	},
 
 	IOFailed: {
