@@ -82,9 +82,9 @@ func complain(env *Env, err error) {
 	fmt.Fprint(env.Err, b.String())
 }
 
-// open opens the roots, and keeps postern's own files from everybody wherever
-// they lie: the state directory, the program and the policy files, those too
-// that are not there yet.
+// open opens the roots, and keeps postern's own files from everybody by
+// identity too, under whatever name they are reached: the state directory, the
+// program and the policy files.
 func (w *workspace) open(env *Env) error {
 	cfg := w.live.Current()
 	var roots []*pathguard.Root
@@ -102,11 +102,7 @@ func (w *workspace) open(env *Env) error {
 	if w.Workspace, err = pathguard.NewWorkspace(roots...); err != nil {
 		return err
 	}
-	own := append([]string{w.stateDir, w.self, config.SystemFile}, cfg.Files...)
-	if cfg.UserFile != "" {
-		own = append(own, cfg.UserFile)
-	}
-	if err := w.Protect(own...); err != nil {
+	if err := w.Protect(append([]string{w.stateDir, w.self}, cfg.Files...)...); err != nil {
 		return err
 	}
 	for _, warning := range cfg.Warnings {
