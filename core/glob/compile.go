@@ -20,7 +20,7 @@ type Pattern struct {
 	// negated: it has a class that may hold a capital and not its small
 	// letter, so that a match by key does not follow from one by bytes.
 	negated bool
-	need    letters // those that a matching plain name has
+	need    sieve // what a matching plain name has
 }
 
 // String returns the pattern as it was written.
@@ -55,7 +55,7 @@ func Compile(pattern string) (Pattern, error) {
 	if err != nil {
 		return Pattern{}, err
 	}
-	return Pattern{text: pattern, exact: exact, need: needs(exact)}, nil
+	return Pattern{text: pattern, exact: exact, need: need(exact)}, nil
 }
 
 // CompileFolded returns the pattern for rules that tighten: it matches a name
@@ -72,7 +72,7 @@ func CompileFolded(pattern string) (Pattern, error) {
 			p.negated = p.negated || t.class.negated
 		}
 	}
-	p.need = needs(p.folded)
+	p.need = need(p.folded)
 	return p, nil
 }
 

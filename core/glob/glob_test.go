@@ -262,17 +262,10 @@ func TestKeyOfEveryCharacter(t *testing.T) {
 func TestNoAllocation(t *testing.T) {
 	long := strings.Repeat("Folder/", 40) + "File.TXT"
 	exact, fold := compile(t, "**/f*e.t?t"), folded(t, "**/F*E.[s-u]xt")
-	var patterns []glob.Pattern
-	for _, s := range strings.Fields("**/.env **/a*/x *.pem [a]* q/r **/folder/** a b c d") {
-		patterns = append(patterns, folded(t, s))
-	}
-	index := glob.NewIndex(patterns, true)
-	all := func(int) bool { return true }
 	for name, f := range map[string]func(){
 		"key":   func() { glob.Key("src/main.go") },
 		"exact": func() { exact.Match(long) },
 		"fold":  func() { fold.MatchBeneath(long) },
-		"index": func() { index.First(glob.Prepare(long), all) },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
@@ -285,68 +278,31 @@ var (
 	genName    = rapid.StringMatching(`([a-cA-C.:é\x{212a}\x{200b}ß]{1,4}(/[a-cA-C. ]{1,3}){0,4})?`)
 )
 
-// TestIndexAgrees compares the index with trying every pattern in turn.
-func TestIndexAgrees(t *testing.T) {
+// TestSieve: what is spared would not have matched.
+func TestSieve(t *testing.T) {
+	agree := func(t interface{ Fatalf(string, ...any) }, p glob.Pattern, name string) bool {
+		q := p.WithoutSieve()
+		if p.Match(name) != q.Match(name) || p.MatchBeneath(name) != q.MatchBeneath(name) {
+			t.Fatalf("%q and %q: the sieve changes the answer", p, name)
+		}
+		return q.MatchBeneath(name)
+	}
+	matched := 0
 	rapid.Check(t, func(t *rapid.T) {
-		foldedKind := rapid.Bool().Draw(t, "folded")
-		beneath := rapid.Bool().Draw(t, "beneath")
-		var patterns []glob.Pattern
-		for _, s := range rapid.SliceOfN(genPattern, rapid.SampledFrom([]int{0, 20}).Draw(t, "least"), 40).Draw(t, "patterns") {
-			f := glob.Compile
-			if foldedKind {
-				f = glob.CompileFolded
+		pattern, name := genPattern.Draw(t, "pattern"), genName.Draw(t, "name")
+		for _, f := range []func(string) (glob.Pattern, error){glob.Compile, glob.CompileFolded} {
+			if p, err := f(pattern); err == nil && agree(t, p, name) {
+				matched++
 			}
-			if p, err := f(s); err == nil {
-				patterns = append(patterns, p)
-			}
-		}
-		name := genName.Draw(t, "name")
-		odd := rapid.Bool().Draw(t, "odd only")
-		keep := func(i int) bool { return !odd || i%2 == 1 }
-		index := glob.NewIndex(patterns, beneath)
-		want := -1
-		for i := range patterns {
-			if keep(i) && index.Matches(i, glob.Prepare(name)) {
-				want = i
-				break
-			}
-		}
-		if got := index.First(glob.Prepare(name), keep); got != want || index.Len() != len(patterns) {
-			t.Fatalf("First(%q) = %d, want %d of %v", name, got, want, patterns)
 		}
 	})
-}
-
-// TestIndexTables meets each table with a name that only its entry matches.
-func TestIndexTables(t *testing.T) {
-	texts := strings.Fields("**/lit/** pre* *suf [x]* 1 2 3 4 5 6")
-	for _, f := range []func(string) (glob.Pattern, error){glob.Compile, glob.CompileFolded} {
-		var patterns []glob.Pattern
-		for _, s := range texts {
-			p, err := f(s)
-			patterns = append(patterns, must(t, p, err))
+	if matched == 0 {
+		t.Error("no pattern matched: this run proves nothing")
+	}
+	for _, text := range strings.Fields("**/lit/** pre* *suf [x]* /a/b a?c *m*") {
+		for _, name := range strings.Fields("a/lit/b PREfix aSUF xyz /a/b /A/b abc M . /") {
+			agree(t, compile(t, text), name)
+			agree(t, folded(t, text), name)
 		}
-		index := glob.NewIndex(patterns, true)
-		for name, want := range map[string]int{"a/lit/b": 0, "prefix": 1, "asuf": 2, "xyz": 3, "6": 9, "none": -1, "": -1, "a/pre": -1} {
-			if got := index.First(glob.Prepare(name), func(int) bool { return true }); got != want {
-				t.Errorf("First(%q) = %d, want %d", name, got, want)
-			}
-		}
-	}
-}
-
-func TestIndexSkipsLongSegments(t *testing.T) {
-	long := strings.Repeat("a", 65)
-	var patterns []glob.Pattern
-	for _, s := range []string{"b", "c", "d", "e", "f", "g", "h", "i", "**/" + long} {
-		patterns = append(patterns, compile(t, s))
-	}
-	index := glob.NewIndex(patterns, false)
-	all := func(int) bool { return true }
-	if got := index.First(glob.Prepare("x/"+long), all); got != 8 {
-		t.Errorf("First = %d, want 8", got)
-	}
-	if got := index.First(glob.Prepare("/b"), all); got != -1 {
-		t.Errorf("First = %d, want -1", got)
 	}
 }

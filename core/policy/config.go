@@ -82,7 +82,6 @@ type Match struct {
 // Outcome is a decision without a pattern.
 type Outcome struct {
 	Decision core.Decision
-	Why      string
 	Pos      core.Position
 }
 

@@ -20,10 +20,11 @@ type rule struct {
 }
 
 // ruleset is patterns of one comparison, the strictest first, so that the
-// first match decides.
+// first match decides. Beneath says that a pattern also matches what lies
+// below what it names.
 type ruleset struct {
-	rules []rule
-	index glob.Index
+	rules   []rule
+	beneath bool
 }
 
 func newRuleset(rules []rule, beneath bool) ruleset {
@@ -32,29 +33,30 @@ func newRuleset(rules []rule, beneath bool) ruleset {
 			cmp.Compare(a.reason.Rule, b.reason.Rule), cmp.Compare(a.root, b.root),
 			cmp.Compare(a.reason.Why, b.reason.Why))
 	})
-	patterns := make([]glob.Pattern, len(rules))
-	for i, r := range rules {
-		patterns[i] = r.pattern
-	}
-	return ruleset{rules: rules, index: glob.NewIndex(patterns, beneath)}
+	return ruleset{rules, beneath}
 }
 
 // first returns the strictest rule that matches, or nil.
 func (s *ruleset) first(q *query) *rule {
-	if len(s.rules) == 0 {
-		return nil
+	for i := range s.rules {
+		if s.matches(&s.rules[i], q) {
+			return &s.rules[i]
+		}
 	}
-	i := s.index.First(q.path, func(i int) bool { return s.rules[i].concerns(q) })
-	if i < 0 {
-		return nil
+	return nil
+}
+
+func (s *ruleset) matches(r *rule, q *query) bool {
+	if s.beneath {
+		return r.pattern.Covers(&q.path) && r.concerns(q)
 	}
-	return &s.rules[i]
+	return r.pattern.Names(&q.path) && r.concerns(q)
 }
 
 // all appends the reasons of every rule that matches.
 func (s *ruleset) all(q *query, out []core.Reason) []core.Reason {
 	for i := range s.rules {
-		if s.rules[i].concerns(q) && s.index.Matches(i, q.path) {
+		if s.matches(&s.rules[i], q) {
 			out = append(out, s.rules[i].reason)
 		}
 	}
@@ -69,7 +71,7 @@ func (r *rule) concerns(q *query) bool {
 		return false
 	}
 	for i := range r.except {
-		if r.except[i].Names(q.path) && r.except[i].Match(glob.Key(q.name)) {
+		if r.except[i].Names(&q.path) && r.except[i].Match(glob.Key(q.name)) {
 			return false
 		}
 	}
@@ -166,6 +168,6 @@ func (t *table) compileClasses(step core.Step, what string, in map[core.Class]Ou
 
 func outcomeRule(step core.Step, what string, o Outcome) *rule {
 	return &rule{reason: core.Reason{
-		Decision: o.Decision, Step: step, Rule: what + ": " + o.Decision.String(), Pos: o.Pos, Why: o.Why,
+		Decision: o.Decision, Step: step, Rule: what + ": " + o.Decision.String(), Pos: o.Pos,
 	}}
 }

@@ -184,13 +184,13 @@ func TestStep4AgentBeforeGeneral(t *testing.T) {
 
 func TestStep5StrictestMatchThenElse(t *testing.T) {
 	m := slices.Concat(match(core.Allow, "m/**", "x"), match(core.Ask, "m/a*"), match(core.Deny, "m/ab"))
-	l := policy.Layer{Rules: rules(core.FSWrite, policy.Rules{Matches: m, Else: &policy.Outcome{Decision: core.Deny, Why: "not there"}})}
+	l := policy.Layer{Rules: rules(core.FSWrite, policy.Rules{Matches: m, Else: &policy.Outcome{Decision: core.Deny}})}
 	for range 2 {
 		p := shipped(t, l)
 		want(t, p, file(core.FSWrite, "m/ab/c"), core.Deny, core.StepRule, `deny "m/ab"`)
 		want(t, p, file(core.FSWrite, "m/ac"), core.Ask, core.StepRule, `ask "m/a*"`)
 		want(t, p, file(core.FSWrite, "m/z"), core.Allow, core.StepRule, `allow "m/**"`)
-		want(t, p, file(core.FSWrite, "x/y"), core.Deny, core.StepRule, "fs.write else: deny: not there")
+		want(t, p, file(core.FSWrite, "x/y"), core.Deny, core.StepRule, "fs.write else: deny")
 		slices.Reverse(m)
 	}
 	l = policy.Layer{Rules: rules(core.FSWrite, policy.Rules{Matches: match(core.Ask, "m/**")})}

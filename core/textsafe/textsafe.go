@@ -12,7 +12,7 @@ import (
 type Line struct{ s string }
 
 // Text is text that is safe to draw and keeps its newlines and tabs. Only
-// Block and Line.Text make it; the zero value is empty.
+// Block makes it; the zero value is empty.
 type Text struct{ s string }
 
 // Clean returns s by the contract of a Line. It doesn't allocate when s needs
@@ -25,9 +25,6 @@ func Block(s string) Text { return Text{clean(s, true)} }
 
 // String returns the line.
 func (l Line) String() string { return l.s }
-
-// Text returns the line as a Text.
-func (l Line) Text() Text { return Text(l) }
 
 // HTML returns the line with <, >, &, ' and " escaped, fit for the text of an
 // element and for a quoted attribute.
