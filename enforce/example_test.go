@@ -86,7 +86,7 @@ func ExampleGate_FS() {
 	// buy milk <nil>
 	// true
 	// <nil>
-	// remove notes.txt: fs.delete project://notes.txt: fs.delete: ask: the general rule, and nobody can be asked
+	// remove notes.txt: fs.delete project://notes.txt: fs.delete: ask (shipped default): the general rule, and nobody can be asked
 }
 
 // A tool author declares which parameters hold paths; all of them are judged

@@ -28,6 +28,10 @@ var (
 // POSTERN_STATE, else $XDG_STATE_HOME/postern, else ~/.local/state/postern.
 func LocateState(getenv func(string) string) (string, error) { return state.Locate(getenv) }
 
+// CheckState returns the refusal that OpenState would begin with, and makes
+// nothing: nil for a directory that is absent.
+func CheckState(path string) error { return state.Check(path) }
+
 // OpenState prepares the directory (mode 0700, made if missing) and opens the
 // log. It fails with config.invalid for a directory that others can enter, and
 // with audit.unwritable. A root must not be equal to or beneath it, and a gate

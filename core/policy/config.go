@@ -89,21 +89,24 @@ type Outcome struct {
 // rename are allowed, since undo covers them; delete, programs, the network
 // and every tool that is not read-only ask; the rest is denied.
 func Default() Layer {
-	say := func(d core.Decision) Rules { return Rules{Else: &Outcome{Decision: d}} }
+	shipped := core.Position{File: "shipped default"} // reasons name it as they name a file
+	decide := func(d core.Decision) Outcome { return Outcome{Decision: d, Pos: shipped} }
+	say := func(d core.Decision) Rules { o := decide(d); return Rules{Else: &o} }
+	ask, deny := decide(core.Ask), decide(core.Deny)
 	l := Layer{
-		Allow: []Pattern{{Text: "**"}},
+		Allow: []Pattern{{Text: "**", Pos: shipped}},
 		Rules: map[core.Action]Rules{
 			core.ToolCall: {
 				Class: map[core.Class]Outcome{
-					core.ReadOnly:    {Decision: core.Allow},
-					core.Mutating:    {Decision: core.Ask},
-					core.Destructive: {Decision: core.Ask},
-					core.Runtime:     {Decision: core.Ask},
+					core.ReadOnly:    decide(core.Allow),
+					core.Mutating:    ask,
+					core.Destructive: ask,
+					core.Runtime:     ask,
 				},
-				Else: &Outcome{Decision: core.Ask},
+				Else: &ask,
 			},
 		},
-		Default: &Outcome{Decision: core.Deny},
+		Default: &deny,
 		IfMatch: []core.Action{},
 		Confirm: []core.Action{core.FSDelete},
 	}

@@ -25,7 +25,7 @@ func ExampleCompile() {
 		fmt.Println(v.Decision, "because", v.Reason)
 	}
 	// Output:
-	// allow because fs.write: allow: the general rule
+	// allow because fs.write: allow (shipped default): the general rule
 	// deny because deny "legal/**": ask the legal team
 	// deny because deny "**/.git/hooks/**" (built-in: git): an explicit deny outranks allow
 }

@@ -157,7 +157,7 @@ func (j *judge) print(env *Env, asJSON bool) error {
 		}
 		fmt.Fprintf(p, "because: %s\n", textsafe.Clean(j.verdict.Reason.String()))
 		for _, r := range reasons {
-			if r != j.verdict.Reason {
+			if r != j.verdict.Reason && r.Step != core.StepDefault {
 				fmt.Fprintf(p, "also: %s\n", textsafe.Clean(r.String()))
 			}
 		}

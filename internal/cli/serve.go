@@ -5,11 +5,15 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/enforce"
@@ -51,6 +55,12 @@ interrupted`,
 	return cmd
 }
 
+// terminal reports whether a person types there rather than a client.
+func terminal(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
 func (o *options) serve(ctx context.Context, env *Env, dirs []string, envelope string) (err error) {
 	// A client that went away is an error of the write, not the end of this
 	// process: what is buffered for the log is still written.
@@ -68,6 +78,7 @@ func (o *options) serve(ctx context.Context, env *Env, dirs []string, envelope s
 	if err := w.open(env); err != nil {
 		return err
 	}
+	o.unknownAgent(env, w.live.Current())
 	s := w.live.Current().Settings
 	server, err := fsserver.New(fsserver.Options{
 		Gate: o.gate(w, state, state), Bare: bare(envelope, s.Envelope), ReadOnly: o.readOnly, Off: s.ToolsOff,
@@ -76,6 +87,9 @@ func (o *options) serve(ctx context.Context, env *Env, dirs []string, envelope s
 	})
 	if err != nil {
 		return err
+	}
+	if terminal(env.In) {
+		fmt.Fprintln(env.Err, "waiting for an MCP client on stdin: put this command into a client's configuration; ctrl-c ends it")
 	}
 	return connection(ctx, server.ServeStdio(ctx, env.In, env.Out))
 }

@@ -5,6 +5,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,6 +112,15 @@ func (w *workspace) open(env *Env) error {
 	return nil
 }
 
+// unknownAgent warns of a name that the policy's rules for agents don't know,
+// since a slip of the pen there loses them without a word.
+func (o *options) unknownAgent(env *Env, cfg *config.Config) {
+	if o.agent != "" && len(cfg.Agents) > 0 && !slices.Contains(cfg.Agents, o.agent) {
+		fmt.Fprintf(env.Err, "warning: the policy has rules for %s and none for %s\n",
+			textsafe.Clean(strings.Join(cfg.Agents, ", ")), textsafe.Name(o.agent))
+	}
+}
+
 func (o *options) subject(source string) core.Subject {
 	return core.Subject{Agent: o.agent, Source: source, Level: core.LevelSDK, Proven: o.agent != ""}
 }
@@ -120,12 +130,20 @@ func (o *options) gate(w *workspace, recorder enforce.Recorder, locker enforce.L
 	cfg := w.live.Current()
 	gate := enforce.Options{
 		Workspace: w.Workspace, Decider: w.live, Recorder: recorder, Locker: locker, Subject: o.subject("serve"),
-		PolicyFile: cfg.UserFile, ReadsNeedAudit: cfg.Settings.Audit.DenyReads,
+		PolicyFile: policyFile(cfg), ReadsNeedAudit: cfg.Settings.Audit.DenyReads,
 	}
 	if o.readOnly {
 		gate.Decider = readOnly{w.live}
 	}
 	return gate
+}
+
+// policyFile is where a person would allow something, as a refusal names it.
+func policyFile(cfg *config.Config) string {
+	if slices.Contains(cfg.Files, cfg.UserFile) {
+		return cfg.UserFile
+	}
+	return cfg.UserFile + " (a new file, which begins with version: 1)"
 }
 
 // readOnly denies every change, whatever the policy allows: --read-only holds

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/enforce"
 )
 
 type rootJSON struct {
@@ -66,6 +67,9 @@ func (o *options) status(env *Env, dirs []string, asJSON bool) error {
 	w, err := load(env, dirs)
 	if err == nil {
 		err = w.open(env)
+	}
+	if err == nil {
+		err = enforce.CheckState(w.stateDir)
 	}
 	if err != nil {
 		return err

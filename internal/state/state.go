@@ -73,6 +73,19 @@ func Open(path string) (Dir, error) {
 	return d, d.checkVersion()
 }
 
+// Check returns the refusal that Open would begin with, and makes nothing: nil
+// for a directory that is absent.
+func Check(path string) error {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return invalid("the state directory can't be resolved", "set POSTERN_STATE to another place", err)
+	}
+	return private(real)
+}
+
 func private(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {

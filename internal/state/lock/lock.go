@@ -40,8 +40,10 @@ func Open(path string) File { return File{path} }
 func (f File) Lock(ctx context.Context, keys ...int64) (release func(), err error) {
 	file, err := os.OpenFile(f.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, &fault.Error{Code: fault.IOFailed, Op: "lock", Rule: "the lock file can't be opened",
-			Hint: "free space or repair the state directory", Err: err}
+		return nil, &fault.Error{
+			Code: fault.IOFailed, Op: "lock", Rule: "the lock file can't be opened",
+			Hint: "free space or repair the state directory", Err: err,
+		}
 	}
 	keys = slices.Sorted(slices.Values(keys))
 	for _, k := range slices.Compact(keys) {
