@@ -133,13 +133,13 @@ func TestPartialPolicy(t *testing.T) {
 
 func TestLayersAndSettings(t *testing.T) {
 	p := newPlace(t)
-	p.system("version: 1\nenvelope: on\nlimits: { call: 30s }\negress: { ports: [443, 80] }\ntools: { off: [a] }\nundo: { keep: 1d }\n")
-	p.user("version: 1\nenvelope: off\nlimits: { call: 50s, answer: 20MiB }\negress: { ports: [443, 22] }\ntools: { off: [b] }\nundo: { keep: 2d, max_entries: 5 }\nscreen: { strict: true }\nrules: { fs.write: allow }\n")
+	p.system("version: 1\nenvelope: on\nlimits: { call: 30s }\negress: { ports: [443, 80] }\ntools: { off: [move_file] }\nundo: { keep: 1d }\n")
+	p.user("version: 1\nenvelope: off\nlimits: { call: 50s, answer: 20MiB }\negress: { ports: [443, 22] }\ntools: { off: [edit_file] }\nundo: { keep: 2d, max_entries: 5 }\nscreen: { strict: true }\nrules: { fs.write: allow }\n")
 	p.project("version: 1\ndeny: [{ match: gen, why: made by make }]\nlimits: { answer: 30MiB, whole_read: 1KiB }\nscreen: { strict: true }\nrules: { fs.write: ask, fs.delete: allow }\n")
 	c := p.load()
 	s := c.Settings
 	if !s.Envelope || s.Limits.Call != 30*time.Second || s.Limits.Answer != 20<<20 || s.Limits.WholeRead != 1<<10 ||
-		!cmp.Equal(s.Egress.Ports, []uint16{443}) || !cmp.Equal(s.ToolsOff, []string{"a", "b"}) ||
+		!cmp.Equal(s.Egress.Ports, []uint16{443}) || !cmp.Equal(s.ToolsOff, []string{"move_file", "edit_file"}) ||
 		s.Undo.Keep != 48*time.Hour || s.Undo.MaxEntries != 5 || !s.Screen.Strict {
 		t.Errorf("settings %+v", s)
 	}
@@ -172,7 +172,7 @@ func TestPolicyFlag(t *testing.T) {
 	p := newPlace(t)
 	p.user("version: 1\nnonsense: 1\n")
 	p.opts.PolicyFile = "mine.yaml"
-	p.refused(fault.ConfigInvalid, "can't be read: no such file")
+	p.refused(fault.ConfigInvalid, "mine.yaml: there is no such file")
 	p.write(filepath.Join(p.work, "mine.yaml"), "version: 1\nrules:\n  proc.exec: { \"fw\": deny, else: allow }\n")
 	c := p.load()
 	got := c.Policy.Evaluate(core.Request{Action: core.ProcExec, Resource: core.File("", "/t/sbin/fw")})
@@ -195,7 +195,12 @@ func TestRoots(t *testing.T) {
 	}{
 		"one":        {dirs: []string{"dir"}, want: []root{{"project", "dir"}}},
 		"two":        {dirs: []string{"dir", "home"}, want: []root{{"dir", "dir"}, {"home", "home"}}},
-		"collision":  {dirs: []string{"dir", "home/dir"}, code: fault.RequestInvalid, text: "each once"},
+		"collision":  {dirs: []string{"dir", "home/dir"}, code: fault.RequestInvalid, text: "has the same"},
+		"twice":      {dirs: []string{"dir", "home/../dir"}, code: fault.RequestInvalid, text: "given twice"},
+		"reserved":   {dirs: []string{"dir", "file"}, code: fault.RequestInvalid, text: "can't be called file"},
+		"file":       {dirs: []string{"plain"}, code: fault.RequestInvalid, text: "it is a file"},
+		"named file": {user: "roots: { a: { path: ~/../plain } }", code: fault.ConfigInvalid, text: "policy.yaml:2:10: the root a, "},
+		"all gone":   {dirs: []string{"gone", "gone2"}, code: fault.PathMissing, text: "neither this folder nor any other root"},
 		"odd name":   {dirs: []string{"dir", "My Dir"}, code: fault.RequestInvalid, text: "My Dir"},
 		"none":       {code: fault.RequestInvalid, text: "no folder is given"},
 		"missing":    {dirs: []string{"nope"}, code: fault.PathMissing, text: "nope"},
@@ -213,6 +218,7 @@ func TestRoots(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			p.opts.Dirs = tc.dirs
+			p.write(filepath.Join(p.work, "plain"), "a file")
 			if tc.user != "" {
 				p.user("version: 1\n" + tc.user + "\n")
 			}
@@ -373,4 +379,140 @@ func TestEnvironment(t *testing.T) {
 	if c := p.load(); !cmp.Equal(c.Files, []string{path}) {
 		t.Errorf("files %v", c.Files)
 	}
+}
+
+// TestSnippetNamesTheFolders: what the error offers for pasting is a policy
+// under which the same command line works.
+func TestSnippetNamesTheFolders(t *testing.T) {
+	p := newPlace(t)
+	p.opts.Dirs = []string{"Notes", "papers", "Mein Ordner \u00e4", "x/papers", "file", "\"q\""}
+	for _, dir := range p.opts.Dirs {
+		if err := os.MkdirAll(filepath.Join(p.work, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := config.Load(p.opts)
+	before, snippet, ok := strings.Cut(fault.As(err).Hint, ".yaml: ")
+	if !ok || before != "write into "+strings.TrimSuffix(p.user("version: 1\n"), ".yaml") {
+		t.Fatalf("%v: %q", err, fault.As(err).Hint)
+	}
+	p.user("version: 1\n" + snippet + "\n")
+	var names []string
+	for _, r := range p.load().Roots {
+		names = append(names, r.Name)
+	}
+	if d := cmp.Diff([]string{"notes", "papers", "mein-ordner", "papers-2", "folder-file", "q"}, names); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestExamplesAreAboutSomething: a wrong example can't hold because its
+// resource means nothing.
+func TestExamplesAreAboutSomething(t *testing.T) {
+	tests := map[string]struct{ user, example, want string }{
+		"no root":        {example: `fs.write: "src/a.txt"`, want: "policy.yaml:3:24: the name has no root: write project://src/a.txt"},
+		"absolute":       {example: `fs.write: "/src/a.txt"`, want: "write project://src/a.txt"},
+		"unknown root":   {example: `fs.write: "nope://a"`, want: "no root is called nope: write project://a"},
+		"other name":     {user: "roots: { notes: { path: . } }", example: `fs.write: "project://a"`, want: "no root is called project: write notes://a"},
+		"not canonical":  {example: `fs.write: "project://a/../b/"`, want: "not canonical: write project://b"},
+		"tool":           {example: `tool.call: "github"`, want: "server/tool"},
+		"program":        {example: `proc.exec: "make"`, want: "absolute path"},
+		"host":           {example: `net.fetch: ""`, want: "a host"},
+		"the negative 1": {example: `fs.write: "project://.env"`},
+		"the negative 2": {user: "roots: { notes: { path: . } }", example: `fs.write: "notes://.env"`},
+		"the negative 3": {user: "roots: { notes: { path: ., alias: res } }", example: `fs.write: "res://.env"`},
+		"the negative 4": {example: `fs.write: "project://"`, want: "the policy decides allow"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			p.user("version: 1\n" + tc.user + "\nexamples: [{ " + tc.example + ", decision: deny }]\n")
+			if tc.want == "" {
+				p.load()
+				return
+			}
+			p.refused(fault.ConfigInvalid, tc.want)
+		})
+	}
+}
+
+// TestProjectStandsForEachFolder: one policy serves any folders, and a
+// project's own any name of its root; a pattern for project:// that would never
+// match is refused.
+func TestProjectStandsForEachFolder(t *testing.T) {
+	p := newPlace(t)
+	p.opts.Dirs = []string{"dir", "home"}
+	p.user("version: 1\nexamples: [{ fs.delete: \"project://a\", decision: ask }]\n")
+	p.load()
+	p.project("version: 1\ndeny: [gen]\nexamples: [{ fs.read: \"project://gen/a\", decision: deny }]\n")
+	p.load()
+	p.user("version: 1\ndeny: [\"home://a\"]\nexamples: [{ fs.delete: \"project://a\", decision: ask }]\n")
+	p.refused(fault.ConfigInvalid, "the example says ask, the policy decides deny")
+	p.user("version: 1\ndeny: [\"project://a\"]\n")
+	p.refused(fault.ConfigInvalid, "no root is called project; leave the scheme out to mean every root, or write one of: dir://, home://")
+	p.user("version: 1\nroots: { own: { path: ~/../dir } }\n")
+	p.opts.Dirs = nil
+	p.load() // the project's example is about own
+}
+
+func TestNoNegation(t *testing.T) {
+	for name, text := range map[string]string{
+		"deny": `deny: ["!a"]`, "allow": `allow: ["**", "!a"]`, "entry": `deny: [{ match: "!a" }]`, "root": `deny: ["project://!a"]`,
+		"rule": `rules: { fs.write: { "!a": deny } }`, "agent": `agents: { x: { fs.write: { "!a/**": deny } } }`,
+		"program": `rules: { proc.exec: { "!git": deny } }`, "tool": `rules: { tool.call: { "!a/b": deny } }`, "host": `rules: { net.fetch: { "!a.b": deny } }`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			p.user("version: 1\n" + text + "\n")
+			p.refused(fault.ConfigInvalid, `a pattern has no negation`)
+			p.user("version: 1\n" + strings.ReplaceAll(text, "!", `\\!`) + "\n")
+			p.load()
+		})
+	}
+	p := newPlace(t)
+	p.user(`{ version: 1, deny: ["\\!a"] }`)
+	if got := p.load().Policy.Evaluate(file(core.FSRead, "!a")); got.Decision != core.Deny {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestStatedInVain: what a person sets and nothing heeds is said, once a file.
+func TestStatedInVain(t *testing.T) {
+	p := newPlace(t)
+	path := p.user("version: 1\nundo: { keep: 1d }\naudit: { reads: deny, keep: 1d, segment: 1MiB, paths: hashed }\n" +
+		"agents: { b: { net.fetch: deny }, a: { fs.read: allow } }\nrules: { fs.write: ask, proc.exec: deny, net.fetch: deny }\n")
+	c := p.load()
+	want := path + ": set but without effect in this release: undo, audit.keep, audit.segment, audit.paths: hashed, net.fetch, proc.exec"
+	if d := cmp.Diff([]string{want}, c.Warnings); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"a", "b"}, c.Agents); d != "" {
+		t.Error(d)
+	}
+	p.user("version: 1\naudit: { reads: deny, paths: plain }\nrules: { fs.write: ask }\nlimits: { call: 1s }\n")
+	p.project("version: 1\nrules: { proc.exec: deny }\n") // nobody of ours wrote it
+	if c := p.load(); len(c.Warnings)+len(c.Agents) != 0 {
+		t.Errorf("%q %q", c.Warnings, c.Agents)
+	}
+}
+
+func TestBecauseCounts(t *testing.T) {
+	p := newPlace(t)
+	p.user("version: 1\nfoo: 1\n")
+	because := func(want, next string) {
+		t.Helper()
+		_, err := config.Load(p.opts)
+		if f := fault.As(err); f.Because() != want || f.Next() != next {
+			t.Errorf("%q, %q", f.Because(), f.Next())
+		}
+	}
+	const correct = "correct the file; postern status reads it again"
+	because("1 problem", correct)
+	p.system("version: 2\nbar: 1\n")
+	because("3 problems in 2 files", correct)
+	p.system("version: 1\ndeny: [" + strings.Repeat("1, ", 150) + "]\n")
+	because("151 problems in 2 files, the first 100 shown", correct)
+	p.system("version: 1\n")
+	p.opts.PolicyFile = "nosuch.yaml"
+	because("1 problem", "create it, or leave --policy out")
 }

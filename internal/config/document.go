@@ -5,6 +5,7 @@ package config
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/postern-gate/postern/core"
@@ -22,6 +23,7 @@ type document struct {
 	settings []func(*merge)
 	examples []example
 	later    []func(roots []policy.Root)
+	idle     []string // keys that it states and nothing heeds yet
 }
 
 // Root is a folder that requests may be about.
@@ -91,12 +93,23 @@ func (f *document) topFields() fields {
 		"envelope":        f.envelope,
 		"tools":           f.tools,
 		"audit":           f.audit,
-		"ask":             f.ask,
-		"undo":            f.undo,
+		"ask":             f.unheeded("ask", f.ask),
+		"undo":            f.unheeded("undo", f.undo),
 		"limits":          f.limits,
-		"egress":          f.egress,
-		"screen":          f.screening,
+		"egress":          f.unheeded("egress", f.egress),
+		"screen":          f.unheeded("screen", f.screening),
 		"examples":        f.exampleList,
+	}
+}
+
+// unheeded is a field that this release reads and checks, but does not heed: a
+// person who states it is told so.
+func (f *document) unheeded(key string, read func(*yaml.Node)) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if !slices.Contains(f.idle, key) {
+			f.idle = append(f.idle, key)
+		}
+		read(n)
 	}
 }
 

@@ -13,7 +13,9 @@ func Parse(name string, src []byte, ofProject bool) (*policy.Policy, error) {
 	for _, r := range l.out.Roots {
 		l.roots = append(l.roots, policy.Root{Name: r.Name, Alias: r.Alias, ReadOnly: r.ReadOnly})
 	}
-	l.roots = append(l.roots, policy.Root{Name: project})
+	if len(l.roots) == 0 {
+		l.roots = append(l.roots, policy.Root{Name: project})
+	}
 	l.compile()
 	return l.out.Policy, l.failed()
 }

@@ -39,6 +39,7 @@ func open(path string, trusted, needed bool) (source, []Problem) {
 	refuse := func(format string, args ...any) (source, []Problem) {
 		return s, []Problem{{Pos: core.Position{File: path}, Message: fmt.Sprintf(format, args...)}}
 	}
+	missing := Problem{Pos: core.Position{File: path}, Message: "there is no such file", next: "create it, or leave --policy out"}
 	if !trusted {
 		for _, p := range []string{filepath.Dir(path), path} {
 			if info, err := os.Lstat(p); err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -50,6 +51,8 @@ func open(path string, trusted, needed bool) (source, []Problem) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !needed:
 		return s, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return s, []Problem{missing}
 	case err != nil:
 		return refuse("the file can't be read: %v", errors.Unwrap(err))
 	}

@@ -59,7 +59,7 @@ func TestTooLarge(t *testing.T) {
 	if _, err := config.Parse("p", []byte(src), false); err != nil {
 		t.Errorf("exactly 1 MB: %v", err)
 	}
-	if _, err := config.Parse("p", []byte(src+"x"), false); err == nil || !strings.Contains(err.Error(), "p:1:1: the file is larger than 1 MB") {
+	if _, err := config.Parse("p", []byte(src+"x"), false); !strings.Contains(errorText(err), "p:1:1: the file is larger than 1 MB") {
 		t.Errorf("%v", err)
 	}
 }

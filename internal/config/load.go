@@ -3,9 +3,10 @@
 package config
 
 import (
-	"os"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
@@ -45,6 +46,9 @@ type Config struct {
 	// UserFile is the user's own policy, whether it exists or not: where a
 	// person would allow something.
 	UserFile string
+	// Agents are the names that some file has rules for, sorted. An agent that
+	// none of them names has the general rules.
+	Agents []string
 	// Warnings are for a person, one line each.
 	Warnings []string
 
@@ -77,6 +81,7 @@ type loader struct {
 	docs     []*document
 	problems []Problem
 	roots    []policy.Root
+	unusable error // the first folder of the command line that can't be served
 }
 
 // failed returns the fault of what was found so far, across files.
@@ -158,8 +163,23 @@ func (l *loader) compile() {
 			apply(&settings)
 		}
 	}
+	l.tell()
 	l.out.Policy = l.compiled(c)
 	l.out.Settings = settings.Settings
+}
+
+// tell says who has rules of their own, and what a person states in vain.
+func (l *loader) tell() {
+	agents := map[string]bool{}
+	for _, d := range l.docs {
+		for name := range d.layer.Agents {
+			agents[name] = true
+		}
+		if len(d.idle) > 0 && !d.project {
+			l.out.Warnings = append(l.out.Warnings, d.name+": set but without effect in this release: "+strings.Join(d.idle, ", "))
+		}
+	}
+	l.out.Agents = slices.Sorted(maps.Keys(agents))
 }
 
 // compiled: patterns are checked by now, so an error here is one of ours.
@@ -176,9 +196,4 @@ func (l *loader) abs(base, path string) string {
 		return filepath.Clean(path)
 	}
 	return filepath.Join(base, path)
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }

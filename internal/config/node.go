@@ -79,11 +79,25 @@ func (d *decoder) syntax(err error) {
 		d.failAt(1, 1, "the file is empty: write version: 1")
 	case errors.As(err, &e) && strings.HasPrefix(e.Message, "unknown anchor"):
 		d.failAt(e.Mark.Line, e.Mark.Column, "a value that starts with * must be in quotes")
+	case errors.As(err, &e) && d.at(e.Mark.Line, e.Mark.Column) == '\t':
+		d.failAt(e.Mark.Line, e.Mark.Column, "a TAB in the indentation: YAML is indented by spaces only")
 	case errors.As(err, &e):
 		d.failAt(e.Mark.Line, e.Mark.Column, "not valid YAML: "+e.Message)
 	default:
 		d.failAt(1, 1, "not valid YAML")
 	}
+}
+
+// at returns the character at a place, 0 where there is none.
+func (d *decoder) at(line, column int) rune {
+	lines := strings.Split(string(d.src), "\n")
+	if line < 1 || line > len(lines) {
+		return 0
+	}
+	if text := []rune(lines[line-1]); 1 <= column && column <= len(text) {
+		return text[column-1]
+	}
+	return 0
 }
 
 // screen refuses text that does not read as it is written.
@@ -132,7 +146,7 @@ func (d *decoder) features(n *yaml.Node) {
 	case n.Anchor != "":
 		d.fail(n, "an anchor: write the value out where it is needed")
 	case n.Style&yaml.TaggedStyle != 0:
-		d.fail(n, "a tag: a policy needs none")
+		d.fail(n, "a tag: a policy needs none, and its patterns know no negation by a !")
 	case n.Kind == yaml.MappingNode:
 		for i := 0; i < len(n.Content); i += 2 {
 			if k := n.Content[i]; k.ShortTag() == "!!merge" || k.Value == "<<" {
@@ -152,7 +166,8 @@ func (d *decoder) object(n *yaml.Node, what string, known fields) {
 	d.each(n, what, func(key *yaml.Node, value *yaml.Node) {
 		f, ok := known[key.Value]
 		if !ok {
-			d.fail(key, "unknown key %q in %s; known: %s", key.Value, what, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+			words := slices.Sorted(maps.Keys(known))
+			d.fail(key, "unknown key %q in %s; %sknown: %s", key.Value, what, didYouMean(key.Value, words), strings.Join(words, ", "))
 			return
 		}
 		f(value)

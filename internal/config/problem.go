@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/postern-gate/postern/core"
@@ -18,6 +19,8 @@ type Problem struct {
 	Pos     core.Position
 	Message string
 	Line    string // the source line
+
+	next string // what to do, "" to correct the file
 }
 
 // Invalid is every error that was found. It is the cause of the fault that
@@ -80,10 +83,32 @@ func invalid(problems []Problem) error {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Pos.File, b.Pos.File), cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
 	})
-	first := problems[0]
-	return &fault.Error{
-		Code: fault.ConfigInvalid, Op: "policy", Resource: first.Pos.File,
-		Rule: first.Pos.String() + ": " + first.Message,
-		Err:  &Invalid{Problems: problems[:min(len(problems), maxShown)]},
+	next := "correct the file; postern status reads it again"
+	if len(problems) == 1 && problems[0].next != "" {
+		next = problems[0].next
 	}
+	return &fault.Error{
+		Code: fault.ConfigInvalid, Op: "policy", Resource: problems[0].Pos.File,
+		Rule: count(problems), Hint: next,
+		Err: &Invalid{Problems: problems[:min(len(problems), maxShown)]},
+	}
+}
+
+// count says how many problems there are: the cause draws each.
+func count(problems []Problem) string {
+	files := map[string]bool{}
+	for _, p := range problems {
+		files[p.Pos.File] = true
+	}
+	text := strconv.Itoa(len(problems)) + " problems"
+	if len(problems) == 1 {
+		text = "1 problem"
+	}
+	if len(files) > 1 {
+		text += " in " + strconv.Itoa(len(files)) + " files"
+	}
+	if len(problems) > maxShown {
+		text += ", the first " + strconv.Itoa(maxShown) + " shown"
+	}
+	return text
 }

@@ -3,6 +3,9 @@
 package config
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -11,8 +14,7 @@ import (
 	"github.com/postern-gate/postern/core/policy"
 )
 
-// project is the root that stands for the one folder of the command line. Its
-// name is always known to patterns, so that one policy serves any folder.
+// project is the name of the root that is the one folder of the command line.
 const project = "project"
 
 // placeRoots makes the roots of the policy files, or else of the command
@@ -28,15 +30,19 @@ func (l *loader) placeRoots() error {
 	if err := l.checkRoots(); err != nil {
 		return err
 	}
-	known := false
 	for _, r := range l.out.Roots {
-		known = known || r.Name == project
 		l.roots = append(l.roots, policy.Root{Name: r.Name, Alias: r.Alias, ReadOnly: r.ReadOnly, Homes: l.homes(r.Path), Pos: r.Pos})
 	}
-	if !known {
-		l.roots = append(l.roots, policy.Root{Name: project})
-	}
 	return nil
+}
+
+// names lists the roots for a person.
+func names(roots []policy.Root) string {
+	var out []string
+	for _, r := range roots {
+		out = append(out, r.Name+"://")
+	}
+	return strings.Join(out, ", ")
 }
 
 func (l *loader) namedRoots() {
@@ -82,7 +88,7 @@ func (l *loader) givenRoots() error {
 	if named == 0 && len(l.Dirs) == 0 {
 		return usage("", "no folder is given and the policy names no roots", "name a folder: postern serve DIR")
 	}
-	seen := map[string]bool{}
+	taken := map[string]string{}
 	for _, dir := range l.Dirs {
 		r := Root{Name: project, Path: l.abs(l.WorkDir, dir)}
 		if named > 0 {
@@ -95,14 +101,39 @@ func (l *loader) givenRoots() error {
 		if len(l.Dirs) > 1 {
 			r.Name = filepath.Base(r.Path)
 		}
-		if !rootName.MatchString(r.Name) || reserved(r.Name) || seen[r.Name] {
-			return usage(dir, "the folder's name can't be that of a root (a-z, 0-9, dot, dash, underscore, each once)",
-				"name the folders under roots in a policy file")
+		if err := l.nameable(dir, r, taken); err != nil {
+			return err
 		}
-		seen[r.Name] = true
+		taken[r.Name] = r.Path
 		l.out.Roots = append(l.out.Roots, r)
 	}
 	return nil
+}
+
+// nameable says why a folder of the command line can't be a root under its own
+// name, beside those before it.
+func (l *loader) nameable(dir string, r Root, taken map[string]string) error {
+	for _, first := range taken {
+		if real(first) == real(r.Path) {
+			return usage(dir, "the folder is given twice", "give it once")
+		}
+	}
+	var because string
+	switch first, dup := taken[r.Name]; {
+	case dup:
+		because = "of several folders each is a root under its own name, and " + first + " has the same"
+	case reserved(r.Name):
+		because = "of several folders each is a root under its own name, and a root can't be called " + r.Name
+	case !rootName.MatchString(r.Name):
+		because = "of several folders each is a root under its own name, and a root's has only a-z, 0-9, dot, dash and underscore, 64 at most"
+	default:
+		return nil
+	}
+	next := "write into a policy file: " + l.snippet()
+	if l.out.UserFile != "" {
+		next = "write into " + l.out.UserFile + ": " + l.snippet()
+	}
+	return usage(dir, because, next)
 }
 
 func (l *loader) named(path string) bool {
@@ -118,15 +149,17 @@ func usage(resource, because, next string) error {
 	return &fault.Error{Code: fault.RequestInvalid, Op: "roots", Resource: resource, Rule: because, Hint: next}
 }
 
-// checkRoots refuses the state directory and warns of what is missing or wide.
+// checkRoots refuses what is no folder that may be served, and warns of what
+// is missing or wide.
 func (l *loader) checkRoots() error {
 	missing := 0
 	for i := range l.out.Roots {
 		r := &l.out.Roots[i]
-		if _, inside := beneath(l.StateDir, r.Path); inside && l.StateDir != "" {
-			return usage(r.Path, "the folder belongs to postern's own state", "give another folder")
+		if because, next := l.unfit(r); because != "" {
+			l.refuse(*r, because, next)
+			continue
 		}
-		if r.Missing = !isDir(r.Path); r.Missing {
+		if r.Missing {
 			missing++
 			l.out.Warnings = append(l.out.Warnings, "root "+r.Name+": there is no folder "+r.Path+" now")
 		}
@@ -134,13 +167,51 @@ func (l *loader) checkRoots() error {
 			l.out.Warnings = append(l.out.Warnings, "root "+r.Name+" is "+r.Path+", the whole file system")
 		}
 	}
-	if missing == len(l.out.Roots) {
-		return &fault.Error{
-			Code: fault.PathMissing, Op: "roots", Resource: l.out.Roots[0].Path,
-			Rule: "there is no such folder, and no other root", Hint: "create it or name another",
+	if l.unusable != nil {
+		return l.unusable
+	}
+	if missing == len(l.out.Roots) && l.failed() == nil {
+		because, next := "there is no such folder", "create it, or name another"
+		if missing > 1 {
+			because, next = "neither this folder nor any other root is there", "create one of them, or name others"
+		}
+		return &fault.Error{Code: fault.PathMissing, Op: "roots", Resource: l.out.Roots[0].Path, Rule: because, Hint: next}
+	}
+	return l.failed()
+}
+
+// unfit says why a root can't be served and what to do, "" when it can or is
+// only missing.
+func (l *loader) unfit(r *Root) (because, next string) {
+	if _, inside := beneath(l.StateDir, r.Path); inside && l.StateDir != "" {
+		return "the folder belongs to postern's own state", "give another folder"
+	}
+	info, err := os.Stat(r.Path)
+	if err == nil && !info.IsDir() {
+		return "it is a file, and a root is a folder", "give the folder that it lies in"
+	}
+	if err == nil { // a name in it can be looked up
+		_, err = os.Lstat(r.Path + string(filepath.Separator) + ".")
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return "the folder can't be entered by this user", "give a folder that you may enter, or have its owner open it: chmod u+x"
+	}
+	r.Missing = err != nil
+	return "", ""
+}
+
+// refuse is a problem of the policy that names the root, or an error of the
+// command line.
+func (l *loader) refuse(r Root, because, next string) {
+	for _, d := range l.docs {
+		if r.Pos.Line > 0 && d.name == r.Pos.File {
+			d.failAt(r.Pos.Line, r.Pos.Column, "the root "+r.Name+", "+r.Path+": "+because)
+			return
 		}
 	}
-	return nil
+	if l.unusable == nil {
+		l.unusable = usage(r.Path, because, next)
+	}
 }
 
 // real is the path without links, or the path itself where it can't be told.

@@ -62,9 +62,21 @@ func (f *document) patterns(n *yaml.Node, what string, d core.Decision) []policy
 
 // check looks at a pattern once the roots are known.
 func (f *document) check(n *yaml.Node, a core.Action, d core.Decision, text string) {
+	path := text
+	if _, rest, ok := strings.Cut(text, "://"); ok {
+		path = rest
+	}
+	if strings.HasPrefix(path, "!") {
+		f.fail(n, `a pattern has no negation: say what is allowed or denied by an entry of its own, or write \! for a name that starts with it`)
+		return
+	}
 	f.later = append(f.later, func(roots []policy.Root) {
 		if err := policy.Check(a, d, text, roots); err != nil {
-			f.fail(n, "%s", fault.As(err).Rule)
+			rule := fault.As(err).Rule
+			if strings.HasPrefix(rule, "no root is called") {
+				rule += "; leave the scheme out to mean every root, or write one of: " + names(roots)
+			}
+			f.fail(n, "%s", rule)
 		}
 	})
 }
@@ -83,7 +95,11 @@ func (f *document) rules(n *yaml.Node, what string) map[core.Action]policy.Rules
 	out := map[core.Action]policy.Rules{}
 	known := fields{}
 	for _, a := range core.Actions() {
-		known[a.String()] = func(n *yaml.Node) { out[a] = f.rule(a, n) }
+		read := func(n *yaml.Node) { out[a] = f.rule(a, n) }
+		if !a.IsFile() || a == core.FSWatch { // no door of this release asks for them
+			read = f.unheeded(a.String(), read)
+		}
+		known[a.String()] = read
 	}
 	f.object(n, what, known)
 	return out
@@ -134,75 +150,4 @@ func (f *document) classes(n *yaml.Node) map[core.Class]policy.Outcome {
 	}
 	f.object(n, "class", known)
 	return out
-}
-
-// example is a decision that a policy says it makes.
-type example struct {
-	node *yaml.Node
-	req  core.Request
-	want core.Decision
-}
-
-func (f *document) exampleList(n *yaml.Node) {
-	f.list(n, "examples", func(n *yaml.Node) {
-		x := example{node: n, want: core.Deny}
-		stated := false
-		known := fields{
-			"decision": func(n *yaml.Node) { x.want, stated = f.decision(n, "decision") },
-			"agent": func(n *yaml.Node) {
-				x.req.Subject.Agent, x.req.Subject.Proven = f.text(n, "agent")
-			},
-			"class": func(n *yaml.Node) {
-				s, _ := f.oneOf(n, "class", "read_only", "mutating", "destructive", "runtime")
-				x.req.Class, _ = core.ParseClass(s)
-			},
-		}
-		for _, a := range core.Actions() {
-			known[a.String()] = func(n *yaml.Node) {
-				if x.req.Action != core.ActionUnknown {
-					f.fail(n, "an example is about one action")
-				}
-				x.req.Action = a
-				if s, ok := f.text(n, "the resource"); ok {
-					x.req.Resource = resource(a, s)
-				}
-			}
-		}
-		f.object(n, "an example", known)
-		if x.req.Action == core.ActionUnknown || !stated {
-			f.fail(n, "an example needs an action with its resource, and a decision")
-			return
-		}
-		f.examples = append(f.examples, x)
-	})
-}
-
-// resource reads a name as the policy file spells it: root://path, server/tool,
-// a program's absolute path, a host.
-func resource(a core.Action, s string) core.Resource {
-	switch {
-	case a.IsFile():
-		root, name, _ := strings.Cut(s, "://")
-		return core.File(root, name)
-	case a == core.ToolCall:
-		server, tool, _ := strings.Cut(s, "/")
-		return core.File(server, tool)
-	default:
-		return core.File("", s)
-	}
-}
-
-// try holds the examples against the policy of the layers up to this file's.
-func (f *document) try(p *policy.Policy, roots []policy.Root) {
-	for _, x := range f.examples {
-		for _, r := range roots {
-			if x.req.Action.IsFile() && r.Alias != "" && r.Alias == x.req.Resource.Root {
-				x.req.Resource.Root = r.Name
-			}
-		}
-		got := p.Evaluate(x.req)
-		if got.Decision != x.want {
-			f.fail(x.node, "the example says %v, the policy decides %v: %v", x.want, got.Decision, got.Reason)
-		}
-	}
 }

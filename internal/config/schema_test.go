@@ -18,6 +18,7 @@ import (
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/policy"
 	"github.com/postern-gate/postern/internal/config"
+	"github.com/postern-gate/postern/internal/safety"
 	"go.yaml.in/yaml/v4"
 	"pgregory.net/rapid"
 )
@@ -71,6 +72,7 @@ func TestSchemaKnowsThePolicies(t *testing.T) {
 		"unknown-key", "version-other", "text-for-list", "entry-unknown-key", "entry-without-match", "decision-unknown",
 		"action-unknown", "rule-empty", "class-unknown", "require-action", "duration-bad", "duration-zero", "size-bad", "number-bad", "enum-bad",
 		"root-no-path", "root-access", "root-alias", "root-unknown-key", "lift-unknown", "example-no-decision",
+		"tool-unknown", "pattern-negated", "example-no-root",
 	} {
 		src, err := os.ReadFile(filepath.Join("testdata/invalid", name+".yaml"))
 		if err != nil {
@@ -99,7 +101,7 @@ func TestSchemaAndParserHaveTheSameKeys(t *testing.T) {
 		"":                                    "zzz: 1",
 		"/definitions/root":                   "roots: { a: { path: ., zzz: 1 } }",
 		"/definitions/rules":                  "rules: { zzz: 1 }",
-		"/definitions/example":                "examples: [{ fs.read: a, decision: deny, zzz: 1 }]",
+		"/definitions/example":                "examples: [{ fs.read: \"project://a\", decision: deny, zzz: 1 }]",
 		"/definitions/patterns/items/oneOf/1": "deny: [{ match: a, zzz: 1 }]",
 		"/definitions/toolRule/oneOf/1/properties/class": "rules: { tool.call: { class: { zzz: 1 } } }",
 		"/properties/require":                            "require: { zzz: 1 }", "/properties/tools": "tools: { zzz: 1 }", "/properties/audit": "audit: { zzz: 1 }",
@@ -134,6 +136,20 @@ func TestSchemaAndParserHaveTheSameKeys(t *testing.T) {
 	}
 	if got := tree["definitions"].(map[string]any)["action"].(map[string]any)["enum"].([]any); len(got) != len(core.Actions()) {
 		t.Errorf("actions: %v", got)
+	}
+	var offered []string
+	for _, name := range tree["properties"].(map[string]any)["tools"].(map[string]any)["properties"].(map[string]any)["off"].(map[string]any)["items"].(map[string]any)["enum"].([]any) {
+		offered = append(offered, name.(string))
+	}
+	if d := cmp.Diff(safety.Tools(), offered); d != "" {
+		t.Error(d)
+	}
+	for word, accepted := range map[string]bool{"on": true, "off": true, "true": false, "false": false} {
+		src := []byte("version: 1\nenvelope: " + word + "\n")
+		_, err := config.Parse("p", src, false)
+		if bySchema := schema(t).Validate(asJSON(t, src)) == nil; bySchema != accepted || (err == nil) != accepted {
+			t.Errorf("envelope %s: the schema accepts it: %v, the parser: %v", word, bySchema, err == nil)
+		}
 	}
 	lift := tree["properties"].(map[string]any)["allow_sensitive"].(map[string]any)["items"].(map[string]any)["enum"].([]any)
 	var entries []any

@@ -4,8 +4,10 @@ package config
 
 import (
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/postern-gate/postern/internal/safety"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -130,7 +132,12 @@ func (f *document) envelope(n *yaml.Node) {
 func (f *document) tools(n *yaml.Node) {
 	f.object(n, "tools", fields{"off": func(n *yaml.Node) {
 		f.list(n, "tools.off", func(n *yaml.Node) {
-			if name, ok := f.text(n, "a tool's name"); ok {
+			name, ok := f.text(n, "a tool's name")
+			if _, ours := safety.OfTool(name); ok && !ours {
+				f.fail(n, "no tool is called %q; %sknown: %s", name, didYouMean(name, safety.Tools()), strings.Join(safety.Tools(), ", "))
+				return
+			}
+			if ok {
 				f.set(func(m *merge) { m.ToolsOff = append(m.ToolsOff, name) })
 			}
 		})
@@ -146,15 +153,18 @@ func (f *document) audit(n *yaml.Node) {
 		"paths": func(n *yaml.Node) {
 			v, ok := f.oneOf(n, "audit.paths", "plain", "hashed")
 			put(f, v == "plain", ok, func(s *Settings) *bool { return &s.Audit.PlainPaths })
+			if v == "hashed" {
+				f.unheeded("audit.paths: hashed", func(*yaml.Node) {})(n)
+			}
 		},
-		"segment": func(n *yaml.Node) {
+		"segment": f.unheeded("audit.segment", func(n *yaml.Node) {
 			v, ok := f.size(n, "audit.segment")
 			put(f, v, ok, func(s *Settings) *int64 { return &s.Audit.SegmentSize })
-		},
-		"keep": func(n *yaml.Node) {
+		}),
+		"keep": f.unheeded("audit.keep", func(n *yaml.Node) {
 			v, ok := f.duration(n, "audit.keep")
 			put(f, v, ok, func(s *Settings) *time.Duration { return &s.Audit.Keep })
-		},
+		}),
 	}, "reads"))
 }
 

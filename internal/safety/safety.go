@@ -10,6 +10,9 @@
 package safety
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 )
@@ -61,6 +64,9 @@ var tools = map[string]Rating{
 	"move_file":                 OfAction(core.FSRename),
 	"delete_file":               OfAction(core.FSDelete),
 }
+
+// Tools returns the names of the tools that postern itself offers, sorted.
+func Tools() []string { return slices.Sorted(maps.Keys(tools)) }
 
 // OfTool rates one of our tools. Any other name is destructive in every way.
 func OfTool(name string) (Rating, bool) {
