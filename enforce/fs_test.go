@@ -4,6 +4,7 @@ package enforce
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -142,4 +143,40 @@ func TestMakeDirThroughLink(t *testing.T) {
 		}
 	}
 	w.unchanged(before)
+}
+
+// TestMakeDirHalfway: a directory that can't be made after those above it were
+// is told as half done. The attacker takes a name as soon as its folder is
+// there.
+func TestMakeDirHalfway(t *testing.T) {
+	w := newWorld(t, rules{}, nil)
+	for i := range 5000 {
+		top := fmt.Sprint("x", i)
+		stop := make(chan struct{})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if os.WriteFile(w.path(top+"/y"), nil, 0o644) == nil {
+					return
+				}
+			}
+		}()
+		out, err := w.gate.MakeDir(t.Context(), top+"/y/z", Call{})
+		close(stop)
+		<-done
+		if err == nil {
+			continue
+		}
+		if !out.MayHaveApplied || out.AbortedAt == "" {
+			t.Errorf("half done and not told: %+v, %v", out, err)
+		}
+		return
+	}
+	t.Error("the attacker never came in between: this run proves nothing")
 }

@@ -50,6 +50,7 @@ func (c *crossing) makeDirs(o *operand) error {
 	for i, n := range o.below {
 		if err := makeDir(n); err != nil {
 			c.outcome.AbortedAt, c.outcome.SkippedCount = textsafe.Name(n.String()), len(o.below)-i
+			c.outcome.MayHaveApplied = true // those above it are made
 			return err
 		}
 	}
