@@ -238,3 +238,36 @@ func TestStrictFileIsStricter(t *testing.T) {
 		}
 	}
 }
+
+// TestShippedFilesMarkWhatIsUnheeded: the keys that a warning names are those
+// that are marked (1) in the file.
+func TestShippedFilesMarkWhatIsUnheeded(t *testing.T) {
+	key := regexp.MustCompile(`(?m)^ *([a-z][a-z._]*):[^#\n]*# \(1\)`)
+	for _, name := range []string{"default", "strict"} {
+		src := shippedFile(t, name)
+		var marked []string
+		for _, m := range key.FindAllStringSubmatch(string(src), -1) {
+			marked = append(marked, m[1])
+		}
+		p := newPlace(t)
+		path := p.user(string(src))
+		var said []string
+		for _, w := range p.load().Warnings {
+			list, ok := strings.CutPrefix(w, path+": set but without effect in this release: ")
+			if !ok {
+				t.Errorf("%s: %s", name, w)
+			}
+			for key := range strings.SplitSeq(list, ", ") {
+				said = append(said, strings.TrimPrefix(key, "audit."))
+			}
+		}
+		if name == "default" { // what paths says by default needs nothing
+			marked = slices.DeleteFunc(marked, func(key string) bool { return key == "paths" })
+		}
+		slices.Sort(marked)
+		slices.Sort(said)
+		if d := cmp.Diff(said, marked); d != "" {
+			t.Errorf("%s: -warned +marked\n%s", name, d)
+		}
+	}
+}
