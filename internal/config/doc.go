@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package config reads policy files: YAML to a policy.Policy, the roots and
-// the settings. docs in policies/default.yaml and schema/policy.schema.json.
+// the settings. docs/policy.md is for the reader of such a file,
+// policies/default.yaml and schema/policy.schema.json have every key.
 //
 // Layers are the system's file (/etc/postern/policy.yaml), the user's
 // ($XDG_CONFIG_HOME/postern/policy.yaml, or the file of --policy in its
@@ -19,7 +20,9 @@
 //
 // # Guarantees
 //
-// Strict: nothing is ignored and nothing guessed. Each error has a place, the
+// Strict: a key, root, tool or example that means nothing is an error, and so
+// is a pattern for a root that isn't there; what means something and has no
+// effect yet is a warning. Nothing is ignored and nothing guessed. Each error has a place, the
 // source line and a caret, and all errors of a file come at once. Environment
 // and clock are passed in. A file that others can write is refused, except a
 // project's, which can't loosen anything.
