@@ -2,7 +2,11 @@
 
 package core
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // Action is what a subject asks to do. The zero value is no action: every
 // decision about it is deny.
@@ -33,22 +37,10 @@ var actionNames = [actionCount]string{
 }
 
 // String returns the policy file's spelling, or "unknown".
-func (a Action) String() string {
-	if a >= actionCount {
-		return actionNames[ActionUnknown]
-	}
-	return actionNames[a]
-}
+func (a Action) String() string { return spelled(actionNames[:], a) }
 
 // ParseAction returns the action spelled s, byte for byte.
-func ParseAction(s string) (Action, bool) {
-	for a := FSRead; a < actionCount; a++ {
-		if actionNames[a] == s {
-			return a, true
-		}
-	}
-	return ActionUnknown, false
-}
+func ParseAction(s string) (Action, bool) { return parsed[Action](actionNames[:], s) }
 
 // Actions returns every action, in a fixed order.
 func Actions() []Action {
@@ -72,6 +64,20 @@ func (a Action) Mutates() bool {
 	}
 }
 
+// spelled returns the name of v, that of the zero value for an unknown one.
+func spelled[T ~uint8](names []string, v T) string {
+	if int(v) >= len(names) {
+		return names[0]
+	}
+	return names[v]
+}
+
+// parsed returns the value with the name s. The zero value has none.
+func parsed[T ~uint8](names []string, s string) (T, bool) {
+	i := slices.Index(names[1:], s) + 1
+	return T(i), i > 0
+}
+
 // Decision is what a policy answers. The zero value is Deny, and the order is
 // by strictness: of two decisions the smaller one is the stricter.
 type Decision uint8
@@ -83,29 +89,15 @@ const (
 	Allow
 )
 
+var decisionNames = [...]string{"deny", "ask", "allow"}
+
 // String returns "deny", "ask" or "allow"; anything unknown is "deny".
-func (d Decision) String() string {
-	switch d {
-	case Allow:
-		return "allow"
-	case Ask:
-		return "ask"
-	default:
-		return "deny"
-	}
-}
+func (d Decision) String() string { return spelled(decisionNames[:], d) }
 
 // ParseDecision returns the decision spelled s, byte for byte.
 func ParseDecision(s string) (Decision, bool) {
-	switch s {
-	case "deny":
-		return Deny, true
-	case "ask":
-		return Ask, true
-	case "allow":
-		return Allow, true
-	}
-	return Deny, false
+	i := slices.Index(decisionNames[:], s)
+	return Decision(max(i, 0)), i >= 0 //nolint:gosec // an index of three
 }
 
 // Class is the safety class of an action or tool. The zero value is unknown
@@ -126,22 +118,10 @@ const (
 var classNames = [...]string{"unknown", "read_only", "mutating", "destructive", "runtime"}
 
 // String returns the spelling of the policy file and of tool metadata.
-func (c Class) String() string {
-	if int(c) >= len(classNames) {
-		return classNames[ClassUnknown]
-	}
-	return classNames[c]
-}
+func (c Class) String() string { return spelled(classNames[:], c) }
 
 // ParseClass returns the class spelled s, byte for byte.
-func ParseClass(s string) (Class, bool) {
-	for c := ReadOnly; c <= Runtime; c++ {
-		if classNames[c] == s {
-			return c, true
-		}
-	}
-	return ClassUnknown, false
-}
+func ParseClass(s string) (Class, bool) { return parsed[Class](classNames[:], s) }
 
 // Level is the strength of the code path that enforces a decision, weakest
 // first. The zero value promises nothing.
@@ -160,12 +140,7 @@ const (
 var levelNames = [...]string{"none", "sdk", "wrapper", "hook", "os"}
 
 // String returns the spelling used in records and in status.
-func (l Level) String() string {
-	if int(l) >= len(levelNames) {
-		return levelNames[LevelNone]
-	}
-	return levelNames[l]
-}
+func (l Level) String() string { return spelled(levelNames[:], l) }
 
 // Subject is who asks. Agent comes from the door's own configuration, never
 // from what a client says of itself.
@@ -199,6 +174,17 @@ type Resource struct {
 // File returns the resource of a path that a guard placed beneath root.
 func File(root, name string) Resource {
 	return Resource{Root: root, Name: name, Resolved: true}
+}
+
+// Canonical reports whether name is one that File takes: no empty, "." or ".."
+// segment, no NUL, no slash at either end. "" is the root itself.
+func Canonical(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part == "." || part == ".." {
+			return name == ""
+		}
+	}
+	return strings.IndexByte(name, 0) < 0
 }
 
 // String returns root://name, or the bare name where there is no root.
@@ -238,12 +224,7 @@ var stepNames = [...]string{
 }
 
 // String names the step as explanations do.
-func (s Step) String() string {
-	if int(s) >= len(stepNames) {
-		return stepNames[StepNone]
-	}
-	return stepNames[s]
-}
+func (s Step) String() string { return spelled(stepNames[:], s) }
 
 // Position is a place in a policy file; lines and columns count from 1, and
 // the column counts characters.

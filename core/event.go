@@ -18,12 +18,7 @@ const (
 var phaseNames = [...]string{"decision", "intent", "outcome"}
 
 // String returns the spelling used in records.
-func (p Phase) String() string {
-	if int(p) >= len(phaseNames) {
-		return phaseNames[PhaseDecision]
-	}
-	return phaseNames[p]
-}
+func (p Phase) String() string { return spelled(phaseNames[:], p) }
 
 // Event is one line of the audit log. It never holds contents, diffs or
 // argument values.

@@ -6,32 +6,43 @@ package pathguard
 
 import (
 	"errors"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/postern-gate/postern/core/fault"
 )
 
+// open opens exactly this name and looks at what it is.
+func (n Name) open(flags int) (fd int, st stat, err error) {
+	if err = n.guarded(); err != nil {
+		return -1, st, err
+	}
+	if fd, err = n.root.openAt(n.rel, flags|unix.O_CLOEXEC, 0); err != nil {
+		return -1, st, err
+	}
+	if st, err = statFD(fd); err == nil {
+		err = n.known(st.ident)
+	}
+	if err != nil {
+		unix.Close(fd)
+	}
+	return fd, st, err
+}
+
 // Open opens the regular file with exactly this name for reading. A link on
 // the way that stays beneath the roots is a *LinkError; anything that is not a
 // regular file is path.special, at once: nothing waits for another program.
 func (n Name) Open() (*File, error) {
-	if err := n.guarded(); err != nil {
-		return nil, err
-	}
-	fd, err := n.root.openAt(n.rel, unix.O_RDONLY|openFlags, 0)
+	fd, st, err := n.open(unix.O_RDONLY | openFlags)
 	if err != nil {
 		return nil, n.unreached(err, false, true)
 	}
-	f := &File{fd: fd, name: n}
-	if f.st, err = statFD(fd); err == nil {
-		err = n.readable(&f.st)
-	}
-	if err != nil {
+	if err := n.readable(&st); err != nil {
 		unix.Close(fd)
-		return nil, n.failure(err)
+		return nil, err
 	}
-	return f, nil
+	return &File{fd, n, st}, nil
 }
 
 func (n Name) readable(st *stat) error {
@@ -43,25 +54,14 @@ func (n Name) readable(st *stat) error {
 	case st.nlink > 1 && n.root.opts.DenyHardlinks:
 		return n.fault(fault.PathDenied, "the file has more than one name, and the root denies hard links", nil)
 	}
-	return n.known(st.ident)
+	return nil
 }
 
 // OpenDir opens the directory with exactly this name for listing.
 func (n Name) OpenDir() (*Dir, error) {
-	if err := n.guarded(); err != nil {
-		return nil, err
-	}
-	fd, err := n.root.openAt(n.rel, unix.O_RDONLY|unix.O_DIRECTORY|openFlags, 0)
+	fd, st, err := n.open(unix.O_RDONLY | unix.O_DIRECTORY | openFlags)
 	if err != nil {
 		return nil, n.unreachedDir(err)
-	}
-	st, err := statFD(fd)
-	if err == nil {
-		err = n.known(st.ident)
-	}
-	if err != nil {
-		unix.Close(fd)
-		return nil, n.failure(err)
 	}
 	return &Dir{lister: newLister(fd), name: n, st: st}, nil
 }
@@ -104,17 +104,9 @@ func (n Name) Lstat() (Info, error) {
 }
 
 func (n Name) look() (stat, error) {
-	if err := n.guarded(); err != nil {
-		return stat{}, err
-	}
-	fd, err := n.root.openAt(n.rel, oPath|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return stat{}, err
-	}
-	defer unix.Close(fd)
-	st, err := statFD(fd)
+	fd, st, err := n.open(oPath | unix.O_NOFOLLOW)
 	if err == nil {
-		err = n.known(st.ident)
+		unix.Close(fd)
 	}
 	return st, err
 }
@@ -146,31 +138,29 @@ func (n Name) failure(err error) error {
 	if errors.As(err, &f) {
 		return f
 	}
-	held := n.fault(fault.LockHeld, "", err)
-	held.Retry = true
-	switch err {
-	case unix.ENOENT, unix.ESTALE:
-		return n.fault(fault.PathMissing, "", err)
-	case unix.ENOTDIR:
-		return n.fault(fault.PathMissing, "a part of the name is not a directory", err)
-	case errSpelling:
-		return n.fault(fault.PathMissing, "the directory spells the name differently", err)
-	case unix.ELOOP:
-		return n.fault(fault.PathSymlink, "", err)
-	case unix.EXDEV:
-		return n.fault(fault.PathMount, "", err)
-	case unix.ENXIO, unix.ENODEV:
-		return n.fault(fault.PathSpecial, "", err)
-	case unix.ENAMETOOLONG:
-		return n.fault(fault.PathDenied, "the name is too long for the file system", err)
-	case unix.EAGAIN, unix.ETXTBSY, unix.EBUSY:
-		return held
-	case unix.EACCES, unix.EPERM:
-		return n.fault(fault.IOFailed, "the operating system gives no permission", err)
-	case unix.ENOSPC, unix.EDQUOT, unix.EFBIG:
-		return n.fault(fault.IOFailed, "there is no space left", err)
-	case unix.EROFS:
-		return n.fault(fault.IOFailed, "the file system is read-only", err)
+	for _, f := range failures {
+		if slices.Contains(f.errs[:], err) {
+			return &fault.Error{Code: f.code, Resource: n.String(), Rule: f.rule, Retry: f.code == fault.LockHeld, Err: err}
+		}
 	}
 	return n.fault(fault.IOFailed, "", err)
+}
+
+// failures says what an errno means; where a rule is empty, its code says it.
+var failures = [...]struct {
+	code fault.Code
+	rule string
+	errs [3]error
+}{
+	{fault.PathMissing, "", [3]error{unix.ENOENT, unix.ESTALE}},
+	{fault.PathMissing, "a part of the name is not a directory", [3]error{unix.ENOTDIR}},
+	{fault.PathMissing, "the directory spells the name differently", [3]error{errSpelling}},
+	{fault.PathSymlink, "", [3]error{unix.ELOOP}},
+	{fault.PathMount, "", [3]error{unix.EXDEV}},
+	{fault.PathSpecial, "", [3]error{unix.ENXIO, unix.ENODEV}},
+	{fault.PathDenied, "the name is too long for the file system", [3]error{unix.ENAMETOOLONG}},
+	{fault.LockHeld, "", [3]error{unix.EAGAIN, unix.ETXTBSY, unix.EBUSY}},
+	{fault.IOFailed, "the operating system gives no permission", [3]error{unix.EACCES, unix.EPERM}},
+	{fault.IOFailed, "there is no space left", [3]error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG}},
+	{fault.IOFailed, "the file system is read-only", [3]error{unix.EROFS}},
 }

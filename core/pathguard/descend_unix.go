@@ -6,19 +6,16 @@ package pathguard
 
 import (
 	"context"
-	"path"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/postern-gate/postern/core/fault"
 )
 
-// found is one descendant, in an order where a directory comes before what is
-// beneath it.
+// found is the target or one of its descendants, in an order where a directory
+// comes before what is beneath it.
 type found struct {
 	name Name
-	rel  string // beneath the target
 	st   stat
 }
 
@@ -35,15 +32,11 @@ func (t *Target) Descendants(ctx context.Context, max int, judge func(Name, Info
 
 func (t *Target) walkDown(ctx context.Context, max int, visit func(found) error) error {
 	count := 0
-	todo := []found{{t.name, "", t.st}}
+	todo := []found{{t.name, t.st}}
 	for len(todo) > 0 {
 		dir := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		fd, err := t.openFound(&dir)
-		if err != nil {
-			return dir.name.failure(err)
-		}
-		err = eachEntryOf(ctx, fd, &dir, func(f found) error {
+		err := dir.each(ctx, func(f found) error {
 			if count++; count > max {
 				return t.name.fault(fault.LimitExceeded, "the directory holds more entries than one call may judge", nil)
 			}
@@ -52,110 +45,79 @@ func (t *Target) walkDown(ctx context.Context, max int, visit func(found) error)
 			}
 			return visit(f)
 		})
-		unix.Close(fd)
 		if err != nil {
-			return err
+			return dir.name.failure(err)
 		}
 	}
 	return nil
 }
 
-// eachEntryOf lists one directory and looks at each of its entries.
-func eachEntryOf(ctx context.Context, fd int, dir *found, visit func(found) error) error {
+// each opens a directory by its name, if it is still the one that was seen,
+// and looks at each of its entries.
+func (f *found) each(ctx context.Context, visit func(found) error) error {
+	dir, st, err := f.name.open(oPath | unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	if st.ident != f.st.ident {
+		return f.name.stale(ruleGone)
+	}
 	var failed error
-	err := eachEntry(fd, func(e Entry) bool {
-		failed = ctx.Err()
-		if failed != nil {
-			failed = &fault.Error{Code: fault.Cancelled, Resource: dir.name.String(), Err: failed}
+	err = eachEntry(dir, func(e Entry) bool {
+		if failed = ctx.Err(); failed != nil {
+			failed = f.name.fault(fault.Cancelled, "", failed)
 			return false
 		}
-		var f found
-		if f.name, failed = dir.name.Join(e.Name); failed != nil {
-			return false
-		}
-		if failed = f.name.guarded(); failed != nil {
-			return false
-		}
-		f.rel = strings.TrimPrefix(dir.rel+"/"+e.Name, "/")
-		var err error
-		if f.st, err = statAt(fd, e.Name); err != nil {
-			failed = f.name.failure(err)
-			return false
-		}
-		if !(mount{dir.st.mnt, dir.st.dev}).holds(&f.st) {
-			failed = f.name.fault(fault.PathMount, "", nil)
-			return false
-		}
-		if failed = f.name.known(f.st.ident); failed == nil {
-			failed = visit(f)
+		var entry found
+		if entry, failed = f.entry(dir, e.Name); failed == nil {
+			failed = visit(entry)
 		}
 		return failed == nil
 	})
 	if failed != nil {
 		return failed
 	}
-	if err != nil {
-		return dir.name.failure(err)
-	}
-	return nil
+	return err
 }
 
-// openFound opens a directory beneath the target again, and only if it is the
-// one that was seen.
-func (t *Target) openFound(f *found) (int, error) {
-	dir, err := t.openBelow(f.rel)
+func (f *found) entry(dir int, base string) (found, error) {
+	name, err := f.name.Join(base)
 	if err != nil {
-		return -1, err
+		return found{}, err
 	}
-	st, err := statFD(dir)
-	if err == nil && st.ident != f.st.ident {
-		err = f.name.stale(ruleGone)
+	if err := name.guarded(); err != nil {
+		return found{}, err
 	}
-	if err != nil {
-		unix.Close(dir)
-		return -1, err
+	st, err := statAt(dir, base)
+	switch {
+	case err != nil:
+		return found{}, name.failure(err)
+	case !(mount{f.st.mnt, f.st.dev}).holds(&st):
+		return found{}, name.fault(fault.PathMount, "", nil)
 	}
-	return dir, nil
+	return found{name, st}, name.known(st.ident)
 }
 
-// openBelow opens a directory beneath the target, component by component from
-// the pinned one, through no link.
-func (t *Target) openBelow(rel string) (int, error) {
-	dir := t.dir
-	for part := range strings.SplitSeq(path.Join(t.base, rel), "/") {
-		next, err := retry(func() (int, error) {
-			return unix.Openat(dir, part, oPath|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		})
-		if dir != t.dir {
-			unix.Close(dir)
-		}
-		if err != nil {
-			return -1, err
-		}
-		dir = next
-	}
-	return dir, nil
-}
-
-// removeJudged removes one descendant if it is still the one that was judged.
-func (t *Target) removeJudged(f *found) error {
-	parent, err := t.openBelow(path.Dir(f.rel))
+// remove removes an entry if it is still the one that was judged. A directory
+// has other times by now, since what was in it is gone.
+func (f *found) remove() error {
+	up, _ := f.name.Parent()
+	dir, err := up.openParent()
 	if err != nil {
-		return err
+		return f.name.stale(ruleFolder)
 	}
-	defer unix.Close(parent)
-	base, flags := path.Base(f.rel), 0
+	defer unix.Close(dir)
+	flags := 0
 	if f.st.kind() == KindDir {
 		flags = unix.AT_REMOVEDIR
 	}
-	st, err := statAt(parent, base)
+	st, err := statAt(dir, f.name.Base())
 	switch {
-	case err == unix.ENOENT:
-		return nil // somebody else removed it
 	case err != nil:
 		return err
 	case st.ident != f.st.ident, flags == 0 && !f.st.sameBut(&st):
 		return f.name.stale(ruleGone)
 	}
-	return again(func() error { return unix.Unlinkat(parent, base, flags) })
+	return again(func() error { return unix.Unlinkat(dir, f.name.Base(), flags) })
 }

@@ -65,7 +65,7 @@ type stat struct {
 
 // The POSIX file type bits and the others that Go spells differently.
 const (
-	modeType    = 0o170000
+	typeShift   = 12
 	modeDir     = 0o040000
 	modeRegular = 0o100000
 	modeLink    = 0o120000
@@ -79,47 +79,29 @@ const (
 	modeBits    = 0o7777
 )
 
-func (s *stat) kind() Kind {
-	switch s.mode & modeType {
-	case modeRegular:
-		return KindFile
-	case modeDir:
-		return KindDir
-	case modeLink:
-		return KindLink
-	case modeFIFO:
-		return KindFIFO
-	case modeSocket:
-		return KindSocket
-	case modeChar, modeBlock:
-		return KindDevice
-	}
-	return KindUnknown
+// kinds is what the four bits of a POSIX file type mean; a directory lists the
+// same bits.
+var kinds = [16]struct {
+	kind Kind
+	mode fs.FileMode
+}{
+	modeFIFO >> typeShift:    {KindFIFO, fs.ModeNamedPipe},
+	modeChar >> typeShift:    {KindDevice, fs.ModeDevice | fs.ModeCharDevice},
+	modeDir >> typeShift:     {KindDir, fs.ModeDir},
+	modeBlock >> typeShift:   {KindDevice, fs.ModeDevice},
+	modeRegular >> typeShift: {KindFile, 0},
+	modeLink >> typeShift:    {KindLink, fs.ModeSymlink},
+	modeSocket >> typeShift:  {KindSocket, fs.ModeSocket},
 }
 
+func (s *stat) kind() Kind { return kinds[s.mode>>typeShift&15].kind }
+
 func (s *stat) goMode() fs.FileMode {
-	m := fs.FileMode(s.mode & 0o777)
-	for _, b := range [...]struct {
-		posix uint32
-		mode  fs.FileMode
-	}{{modeSetuid, fs.ModeSetuid}, {modeSetgid, fs.ModeSetgid}, {modeSticky, fs.ModeSticky}} {
-		if s.mode&b.posix != 0 {
-			m |= b.mode
+	m := fs.FileMode(s.mode&0o777) | kinds[s.mode>>typeShift&15].mode
+	for i, bit := range [...]fs.FileMode{fs.ModeSticky, fs.ModeSetgid, fs.ModeSetuid} {
+		if s.mode&(modeSticky<<i) != 0 {
+			m |= bit
 		}
-	}
-	switch s.mode & modeType {
-	case modeDir:
-		m |= fs.ModeDir
-	case modeLink:
-		m |= fs.ModeSymlink
-	case modeFIFO:
-		m |= fs.ModeNamedPipe
-	case modeSocket:
-		m |= fs.ModeSocket
-	case modeChar:
-		m |= fs.ModeDevice | fs.ModeCharDevice
-	case modeBlock:
-		m |= fs.ModeDevice
 	}
 	return m
 }

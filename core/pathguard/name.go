@@ -132,11 +132,8 @@ func badForm(s string) string {
 	case !utf8.ValidString(s):
 		return "the name is not valid UTF-8"
 	}
-	for run, i := 0, 0; i < len(s); i++ {
-		if s[i] == '/' {
-			run = -1
-		}
-		if run++; run > maxComponent {
+	for part := range strings.SplitSeq(s, "/") {
+		if len(part) > maxComponent {
 			return "a part of the name is longer than 255 bytes"
 		}
 	}
@@ -146,7 +143,7 @@ func badForm(s string) string {
 // cleanRel resolves "", "." and ".." lexically. It is false when a ".." leads
 // above the start.
 func cleanRel(s string) (string, bool) {
-	if isClean(s) {
+	if core.Canonical(s) { // spares the usual name an allocation
 		return s, true
 	}
 	var kept []string
@@ -163,21 +160,6 @@ func cleanRel(s string) (string, bool) {
 		}
 	}
 	return strings.Join(kept, "/"), true
-}
-
-// isClean spares the usual name an allocation.
-func isClean(s string) bool {
-	start := 0
-	for i := 0; i <= len(s); i++ {
-		if i < len(s) && s[i] != '/' {
-			continue
-		}
-		if part := s[start:i]; part == "" || part == "." || part == ".." {
-			return s == ""
-		}
-		start = i + 1
-	}
-	return true
 }
 
 // beneath returns what path is below dir, by whole components. Both are

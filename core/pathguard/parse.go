@@ -20,24 +20,25 @@ import (
 // A root with an alias is strict, as its documents are: only its schemes name
 // it, and "..", a backslash, a leading slash and drive forms are path.denied.
 func (w *Workspace) Parse(spelling string) ([]Name, error) {
-	if why := badForm(spelling); why != "" {
+	r, rest, err := w.precheck(spelling)
+	if err != nil {
+		return nil, err
+	}
+	path, why := native(rest, onWindows)
+	switch abs := isAbs(path, onWindows); {
+	case why != "", r != nil && abs:
 		return nil, refuse(fault.PathDenied, spelling, why)
-	}
-	scheme, rest, ok := cutScheme(spelling)
-	if ok {
-		return one(w.inScheme(spelling, scheme, rest))
-	}
-	path, why := native(spelling, onWindows)
-	if why == "" && allStrict(w.roots) {
-		why = ruleStrict
-	}
-	if why != "" {
-		return nil, refuse(fault.PathDenied, spelling, why)
-	}
-	if isAbs(path, onWindows) {
+	case abs:
 		return one(w.absolute(spelling, path))
 	}
-	return w.relative(spelling, path)
+	rel, ok := cleanRel(path)
+	switch {
+	case !ok:
+		return nil, refuse(fault.PathEscape, spelling, "")
+	case r != nil:
+		return one(r.innermost(rel), nil)
+	}
+	return w.relative(rel), nil
 }
 
 func one(n Name, err error) ([]Name, error) {
@@ -45,30 +46,6 @@ func one(n Name, err error) ([]Name, error) {
 		return nil, err
 	}
 	return []Name{n}, nil
-}
-
-func (w *Workspace) inScheme(spelling, scheme, rest string) (Name, error) {
-	r := w.byScheme(scheme)
-	if r == nil {
-		return Name{}, refuse(fault.PathEscape, spelling, ruleScheme)
-	}
-	if strings.HasPrefix(rest, "/") {
-		return Name{}, refuse(fault.PathDenied, spelling, "an absolute path follows the scheme")
-	}
-	if r.strict() {
-		if why := badStrict(rest); why != "" {
-			return Name{}, refuse(fault.PathDenied, spelling, why)
-		}
-	}
-	path, why := native(rest, onWindows)
-	if why != "" || isAbs(path, onWindows) {
-		return Name{}, refuse(fault.PathDenied, spelling, why)
-	}
-	rel, ok := cleanRel(path)
-	if !ok {
-		return Name{}, refuse(fault.PathEscape, spelling, "")
-	}
-	return r.innermost(rel), nil
 }
 
 func (w *Workspace) absolute(spelling, path string) (Name, error) {
@@ -90,12 +67,7 @@ func (w *Workspace) absolute(spelling, path string) (Name, error) {
 	return n, nil
 }
 
-func (w *Workspace) relative(spelling, path string) ([]Name, error) {
-	rel, ok := cleanRel(path)
-	if !ok {
-		return nil, refuse(fault.PathEscape, spelling, "")
-	}
-	var names []Name
+func (w *Workspace) relative(rel string) (names []Name) {
 	for _, r := range w.roots {
 		if r.strict() {
 			continue
@@ -104,7 +76,7 @@ func (w *Workspace) relative(spelling, path string) ([]Name, error) {
 			names = append(names, n)
 		}
 	}
-	return names, nil
+	return names
 }
 
 const (
@@ -116,23 +88,37 @@ const (
 // dispatched. It refuses a strict subset of what Parse refuses, with the same
 // codes, without resolving anything: leaving it out changes no verdict.
 func (w *Workspace) Precheck(spelling string) error {
-	if why := badForm(spelling); why != "" {
-		return refuse(fault.PathDenied, spelling, why)
+	r, rest, err := w.precheck(spelling)
+	if err != nil {
+		return err
 	}
-	scheme, rest, ok := cutScheme(spelling)
-	switch {
-	case ok && w.byScheme(scheme) == nil:
-		return refuse(fault.PathEscape, spelling, ruleScheme)
-	case ok && strings.HasPrefix(rest, "/"):
-		return refuse(fault.PathDenied, spelling, "an absolute path follows the scheme")
-	case ok && w.byScheme(scheme).strict() && badStrict(rest) != "":
-		return refuse(fault.PathDenied, spelling, badStrict(rest))
-	case !ok && allStrict(w.roots):
-		return refuse(fault.PathDenied, spelling, ruleStrict)
-	case (ok || !isAbs(spelling, onWindows)) && (rest == ".." || strings.HasPrefix(rest, "../")):
+	if (r != nil || !isAbs(rest, onWindows)) && (rest == ".." || strings.HasPrefix(rest, "../")) {
 		return refuse(fault.PathEscape, spelling, "")
 	}
 	return nil
+}
+
+// precheck splits a spelling into the root that its scheme names, nil without
+// a scheme, and what follows.
+func (w *Workspace) precheck(spelling string) (r *Root, rest string, err error) {
+	if why := badForm(spelling); why != "" {
+		return nil, "", refuse(fault.PathDenied, spelling, why)
+	}
+	scheme, rest, ok := cutScheme(spelling)
+	if ok {
+		r = w.byScheme(scheme)
+	}
+	switch {
+	case ok && r == nil:
+		return nil, "", refuse(fault.PathEscape, spelling, ruleScheme)
+	case !ok && allStrict(w.roots):
+		return nil, "", refuse(fault.PathDenied, spelling, ruleStrict)
+	case ok && strings.HasPrefix(rest, "/"):
+		return nil, "", refuse(fault.PathDenied, spelling, "an absolute path follows the scheme")
+	case ok && r.strict() && badStrict(rest) != "":
+		return nil, "", refuse(fault.PathDenied, spelling, badStrict(rest))
+	}
+	return r, rest, nil
 }
 
 // refuse names only the caller's own spelling.

@@ -180,13 +180,10 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 	if err := t.ready(); err != nil {
 		return err
 	}
-	var all []found
+	all := []found{{t.name, t.st}}
 	err := t.walkDown(ctx, MaxEntries, func(f found) error {
-		if err := judge(f.name); err != nil {
-			return err
-		}
 		all = append(all, f)
-		return nil
+		return judge(f.name)
 	})
 	if err != nil {
 		return err
@@ -194,36 +191,15 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 	for i := len(all) - 1; i >= 0; i-- {
 		err := ctx.Err()
 		if err == nil {
-			err = t.removeJudged(&all[i])
+			err = all[i].remove()
 		}
 		switch {
-		case err != nil && i == len(all)-1:
+		case err == nil, err == unix.ENOENT && i > 0: // somebody else removed it
+		case i == len(all)-1:
 			return t.name.failure(err)
-		case err != nil:
+		default:
 			return t.name.halfway(err, "not everything was removed")
 		}
 	}
-	if err := t.removeEmptied(); err != nil {
-		if len(all) == 0 {
-			return t.name.failure(err)
-		}
-		return t.name.halfway(err, "the directory itself was not removed")
-	}
 	return t.settled()
-}
-
-// removeEmptied removes the directory after what was in it; its times are no
-// longer those that were judged.
-func (t *Target) removeEmptied() error {
-	if err := t.sameParent(); err != nil {
-		return err
-	}
-	st, err := statAt(t.dir, t.base)
-	if err == nil && st.ident != t.st.ident {
-		err = t.name.stale(ruleGone)
-	}
-	if err != nil {
-		return err
-	}
-	return again(func() error { return unix.Unlinkat(t.dir, t.base, unix.AT_REMOVEDIR) })
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 )
 
@@ -85,7 +86,7 @@ func (o *Options) check(dir string) error {
 		return badRoot(dir, "a root has a name, which is not its alias", nil)
 	}
 	for _, m := range o.Mounts {
-		if badForm(m) != "" || !isClean(m) {
+		if badForm(m) != "" || !core.Canonical(m) {
 			return badRoot(dir, "a mount is a clean path relative to its root", nil)
 		}
 	}

@@ -177,29 +177,11 @@ func parseEntries(b []byte) (into []Entry, err error) {
 		}
 		name, _, _ := strings.Cut(string(b[nameOff:size]), "\x00")
 		if ino := binary.NativeEndian.Uint64(b[inoOff:]); ino != 0 && name != "." && name != ".." {
-			into = append(into, newEntry(name, kindOfDirent(b[typeOff])))
+			into = append(into, newEntry(name, kinds[b[typeOff]&15].kind))
 		}
 		b = b[size:]
 	}
 	return into, nil
-}
-
-func kindOfDirent(t byte) Kind {
-	switch t {
-	case unix.DT_REG:
-		return KindFile
-	case unix.DT_DIR:
-		return KindDir
-	case unix.DT_LNK:
-		return KindLink
-	case unix.DT_FIFO:
-		return KindFIFO
-	case unix.DT_SOCK:
-		return KindSocket
-	case unix.DT_CHR, unix.DT_BLK:
-		return KindDevice
-	}
-	return KindUnknown
 }
 
 func renameExchange(dir int, a, b string) error {

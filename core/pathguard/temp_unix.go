@@ -50,12 +50,8 @@ func (t *Target) newTemp(mode uint32) (*temp, error) {
 // discard removes what has the temp name and closes the file, in this order:
 // while it is open no other file gets its inode number.
 func (p *temp) discard() {
-	if p.fd < 0 {
-		return
-	}
 	p.unname()
 	unix.Close(p.fd)
-	p.fd = -1
 }
 
 // unname removes what has the temp name: the unfinished file, or the displaced

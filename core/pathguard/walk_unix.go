@@ -163,7 +163,7 @@ func (r *Root) enter(fd int, upTo string) (fsTraits, error) {
 // hasEntry reports an error unless the directory has an entry with exactly
 // these bytes.
 func hasEntry(dir int, name string) error {
-	found, any := false, false
+	found := false
 	err := eachEntry(dir, func(e Entry) bool {
 		found = e.Name == name
 		return !found
@@ -172,9 +172,6 @@ func hasEntry(dir int, name string) error {
 		return err
 	}
 	if _, err := statAt(dir, name); err == nil {
-		any = true
-	}
-	if any {
 		return errSpelling
 	}
 	return unix.ENOENT

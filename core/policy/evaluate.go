@@ -127,7 +127,7 @@ func (p *Policy) contain(r core.Request) (core.Reason, bool) {
 
 func (p *Policy) containFile(a core.Action, res core.Resource) (core.Reason, bool) {
 	reason := core.Reason{Decision: core.Deny, Step: core.StepContainment}
-	if !clean(res.Name) {
+	if !core.Canonical(res.Name) {
 		return reason, false
 	}
 	for i := range p.roots {

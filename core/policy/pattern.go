@@ -108,26 +108,3 @@ func shapeProgram(d core.Decision, path string, slash bool) (string, string) {
 	}
 	return path, ""
 }
-
-// clean reports whether name is canonical: no empty, "." or ".." segment, no
-// NUL, no slash at either end. "" is the root itself.
-func clean(name string) bool {
-	if name == "" {
-		return true
-	}
-	start := 0
-	for i := 0; i <= len(name); i++ {
-		if i < len(name) && name[i] != '/' {
-			if name[i] == 0 {
-				return false
-			}
-			continue
-		}
-		switch name[start:i] {
-		case "", ".", "..":
-			return false
-		}
-		start = i + 1
-	}
-	return true
-}
