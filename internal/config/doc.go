@@ -22,9 +22,9 @@
 //
 // Strict: a key, root, tool or example that means nothing is an error, and so
 // is a pattern for a root that isn't there; what means something and has no
-// effect yet is a warning. Nothing is ignored and nothing guessed. Each error has a place, the
-// source line and a caret, and all errors of a file come at once. Environment
-// and clock are passed in. A file that others can write is refused, except a
+// effect yet is a warning. Nothing is ignored in silence and nothing guessed.
+// Each error has a place, the source line and a caret, and all errors of a file
+// come at once. Environment and clock are passed in. A file that others can write is refused, except a
 // project's, which can't loosen anything.
 //
 // # Not guaranteed
