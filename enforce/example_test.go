@@ -17,38 +17,40 @@ import (
 	"github.com/postern-gate/postern/enforce"
 )
 
-// openGate guards dir as the root "project" under the shipped default policy,
-// with its log and locks in stateDir.
-func openGate(dir, stateDir string) (*enforce.Gate, error) {
+// openGate guards dir as the root "project", with its log and locks in
+// stateDir. The layers decide, and the shipped default where they don't.
+func openGate(dir, stateDir string, layers ...policy.Layer) (*enforce.Gate, *enforce.State, error) {
 	root, err := pathguard.OpenRoot(dir, pathguard.Options{Name: "project", Forbidden: []string{stateDir}})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	workspace, err := pathguard.NewWorkspace(root)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := workspace.Protect(stateDir); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	shipped := policy.Default()
 	decider, err := policy.Compile(policy.Config{
 		Roots:  []policy.Root{{Name: "project"}},
-		Layers: []policy.Layer{policy.Default()},
+		Layers: layers, Fallback: &shipped,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	state, err := enforce.OpenState(stateDir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return enforce.New(enforce.Options{
+	gate, err := enforce.New(enforce.Options{
 		Workspace: workspace, Decider: decider, Recorder: state, Locker: state,
 		Subject: core.Subject{Agent: "my-agent", Source: "my-host", Level: core.LevelSDK},
 	})
+	return gate, state, err
 }
 
-// demo is a folder with a file and a secret in it.
+// demo is a folder with a file and a secret in it, and a place for the state.
 func demo() (dir, stateDir string) {
 	box, err := os.MkdirTemp("", "postern")
 	if err != nil {
@@ -66,12 +68,43 @@ func demo() (dir, stateDir string) {
 	return dir, filepath.Join(box, "state")
 }
 
-// The guarded file system is an io/fs file system with mutations.
-func ExampleGate_FS() {
-	gate, err := openGate(demo())
+// A layer says what differs from the shipped default.
+func ExampleNew_layer() {
+	dir, stateDir := demo()
+	drafts := policy.Match{Pattern: policy.Pattern{Text: "drafts/**"}, Decision: core.Allow}
+	gate, state, err := openGate(dir, stateDir, policy.Layer{
+		Deny: []policy.Pattern{{Text: "legal/**", Why: "ask the legal team"}},
+		Rules: map[core.Action]policy.Rules{
+			core.FSCreate: {Matches: []policy.Match{drafts}, Else: &policy.Outcome{Decision: core.Deny}},
+			core.FSDelete: {Matches: []policy.Match{drafts}, Else: &policy.Outcome{Decision: core.Ask}},
+		},
+	})
 	if err != nil {
 		panic(err)
 	}
+	defer state.Close()
+	project := gate.FS("project")
+
+	fmt.Println(project.MkdirAll("drafts"))
+	fmt.Println(project.WriteFile("drafts/a.txt", []byte("a")), project.Remove("drafts/a.txt"))
+	fmt.Println(project.WriteFile("notes.txt", []byte("buy bread"))) // by the shipped default
+	fmt.Println(project.WriteFile("new.txt", nil))
+	fmt.Println(project.WriteFile("legal/terms.md", nil))
+	// Output:
+	// <nil>
+	// <nil> <nil>
+	// <nil>
+	// write new.txt: fs.create project://new.txt: fs.create else: deny: the general rule
+	// write legal/terms.md: fs.write project://legal/terms.md: deny "legal/**": ask the legal team
+}
+
+// The guarded file system is an io/fs file system with mutations.
+func ExampleGate_FS() {
+	gate, state, err := openGate(demo())
+	if err != nil {
+		panic(err)
+	}
+	defer state.Close()
 	project := gate.FS("project")
 
 	data, err := fs.ReadFile(project, "notes.txt")
@@ -92,10 +125,11 @@ func ExampleGate_FS() {
 // A tool author declares which parameters hold paths; all of them are judged
 // before the handler runs.
 func ExampleGate_Guard() {
-	gate, err := openGate(demo())
+	gate, state, err := openGate(demo())
 	if err != nil {
 		panic(err)
 	}
+	defer state.Close()
 	wordCount := gate.Guard(enforce.Tool{
 		Server: "stats", Name: "word_count", Class: core.ReadOnly,
 		Params: []enforce.Param{enforce.Project("paths", core.FSRead)},
@@ -115,10 +149,11 @@ func ExampleGate_Guard() {
 
 // What declarations don't cover is resolved and wrapped by hand.
 func ExampleGate_Resolve() {
-	gate, err := openGate(demo())
+	gate, state, err := openGate(demo())
 	if err != nil {
 		panic(err)
 	}
+	defer state.Close()
 	ctx := context.Background()
 	name, err := gate.Resolve(ctx, enforce.AnyRoot("template", core.FSRead), "sub/../notes.txt")
 	if err != nil {
