@@ -11,13 +11,6 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 )
 
-// File is a regular file, open for reading under the name that was judged.
-type File struct {
-	f    *os.File
-	name Name
-	st   stat
-}
-
 // Open opens the regular file with exactly this name for reading.
 func (n Name) Open() (*File, error) {
 	if err := n.guarded(); err != nil {
@@ -75,21 +68,9 @@ func (n Name) openIn(dir *os.Root, flags int) (*File, error) {
 	return &File{f, n, st}, nil
 }
 
-// Name returns the canonical name it was opened with.
-func (f *File) Name() Name { return f.name }
-
-// Info returns the facts as of the opening.
-func (f *File) Info() Info { return f.st.info() }
-
-// Fingerprint returns the fingerprint as of the opening.
-func (f *File) Fingerprint() Fingerprint { return f.st.fingerprint() }
-
-// Size returns the length in bytes as of the opening.
-func (f *File) Size() int64 { return f.st.size }
-
 // Stat looks again.
 func (f *File) Stat() (Info, error) {
-	st, err := statFile(f.f)
+	st, err := statFile(f.fd)
 	if err != nil {
 		return Info{}, f.name.failure(err)
 	}
@@ -97,10 +78,10 @@ func (f *File) Stat() (Info, error) {
 }
 
 // Read reads from the current position, as io.Reader.
-func (f *File) Read(p []byte) (int, error) { return f.result(f.f.Read(p)) }
+func (f *File) Read(p []byte) (int, error) { return f.result(f.fd.Read(p)) }
 
 // ReadAt reads from an offset, as io.ReaderAt.
-func (f *File) ReadAt(p []byte, off int64) (int, error) { return f.result(f.f.ReadAt(p, off)) }
+func (f *File) ReadAt(p []byte, off int64) (int, error) { return f.result(f.fd.ReadAt(p, off)) }
 
 func (f *File) result(n int, err error) (int, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -111,7 +92,7 @@ func (f *File) result(n int, err error) (int, error) {
 
 // Close lets the file go.
 func (f *File) Close() error {
-	if err := f.f.Close(); err != nil {
+	if err := f.fd.Close(); err != nil {
 		return f.name.fault(fault.Bug, "closed twice", nil)
 	}
 	return nil
@@ -153,9 +134,6 @@ func (n Name) OpenDir() (*Dir, error) {
 
 // Name returns the canonical name it was opened with.
 func (d *Dir) Name() Name { return d.name }
-
-// Info returns the facts as of the opening.
-func (d *Dir) Info() Info { return d.st.info() }
 
 // Entries returns up to max further entries, and io.EOF after the last.
 func (d *Dir) Entries(max int) ([]Entry, error) {

@@ -9,8 +9,6 @@ import (
 	"errors"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/postern-gate/postern/core/fault"
 )
 
 // Append adds to the end of an existing regular file, in place: readers may
@@ -18,21 +16,16 @@ import (
 // others may lie outside, and so is a read-only one. A failure takes back what
 // was added, where the file has not grown otherwise.
 func (t *Target) Append(content []byte, o WriteOptions) (Written, error) {
-	if err := t.replaceable(); err != nil {
+	if err := t.appendable(); err != nil {
 		return Written{}, err
-	}
-	if t.st.nlink > 1 {
-		return Written{}, t.name.fault(fault.PathDenied, "the file has more than one name, and appending would change the others", nil)
 	}
 	f, err := t.openOld(unix.O_RDWR | unix.O_APPEND)
 	if err != nil {
 		return Written{}, err
 	}
 	defer f.Close()
-	if o.Keep != nil {
-		if err := o.Keep(f); err != nil {
-			return Written{}, err
-		}
+	if err := o.keep(f); err != nil {
+		return Written{}, err
 	}
 	err = t.writeAll(f.fd, content)
 	if err == nil {

@@ -119,5 +119,5 @@ func (f *found) remove() error {
 	case st.ident != f.st.ident, flags == 0 && !f.st.sameBut(&st):
 		return f.name.stale(ruleGone)
 	}
-	return again(func() error { return unix.Unlinkat(dir, f.name.Base(), flags) })
+	return unlink(dir, f.name.Base(), flags)
 }

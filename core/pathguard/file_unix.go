@@ -12,27 +12,6 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 )
 
-// File is a regular file, open for reading under the name that was judged.
-// Only Name.Open makes one. Close it; nothing else does. Its methods may be
-// called at the same time, but none during or after Close.
-type File struct {
-	fd   int
-	name Name
-	st   stat
-}
-
-// Name returns the canonical name it was opened with.
-func (f *File) Name() Name { return f.name }
-
-// Info returns the facts as of the opening.
-func (f *File) Info() Info { return f.st.info() }
-
-// Fingerprint returns the fingerprint as of the opening.
-func (f *File) Fingerprint() Fingerprint { return f.st.fingerprint() }
-
-// Size returns the length in bytes as of the opening.
-func (f *File) Size() int64 { return f.st.size }
-
 // Stat looks again. Content that was read in between is one state of the file
 // only if the fingerprint is still that of the opening.
 func (f *File) Stat() (Info, error) {

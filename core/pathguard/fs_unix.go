@@ -6,6 +6,12 @@ package pathguard
 
 import "golang.org/x/sys/unix"
 
+// What a Target and a File hold open.
+type (
+	dirHandle  = int
+	fileHandle = int
+)
+
 // handle is an open directory.
 type handle int
 
@@ -75,4 +81,13 @@ func again(call func() error) error {
 			return err
 		}
 	}
+}
+
+// lacks reports that the file system has no such rename.
+func lacks(err error) bool {
+	return err == unix.EINVAL || err == unix.ENOSYS || err == unix.ENOTSUP
+}
+
+func unlink(dir int, entry string, flags int) error {
+	return again(func() error { return unix.Unlinkat(dir, entry, flags) })
 }

@@ -14,55 +14,43 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 )
 
-// MaxEntries bounds what one call on a directory judges, and so what it moves
-// or removes.
-const MaxEntries = 10_000
-
 // Remove deletes a file, a link (never its target), a special file or an empty
 // directory. A file is first moved aside and compared with what was judged, so
 // that nothing else is deleted; Keep is given it before it is gone.
 func (t *Target) Remove(o WriteOptions) error {
-	if !t.exists {
-		return t.name.fault(fault.PathMissing, ruleAbsent, nil)
-	}
-	if err := t.name.movable(t.st.ident); err != nil {
-		return err
-	}
-	if err := t.ready(); err != nil {
+	if err := t.removable(); err != nil {
 		return err
 	}
 	var err error
 	if t.st.kind() == KindDir {
-		err = again(func() error { return unix.Unlinkat(t.dir, t.base, unix.AT_REMOVEDIR) })
+		err = unlink(t.dir, t.base, unix.AT_REMOVEDIR)
 	} else {
 		err = t.removeFile(o)
 	}
-	switch err {
-	case nil:
-		return t.settled()
-	case unix.ENOTEMPTY, unix.EEXIST:
-		return t.name.fault(fault.IOFailed, "the directory is not empty", err)
+	if err != nil {
+		return t.name.failure(err)
 	}
-	return t.name.failure(err)
+	return t.settled()
 }
 
 func (t *Target) removeFile(o WriteOptions) error {
-	var old *File
+	keep := func() error { return nil }
 	if o.Keep != nil && t.st.kind() == KindFile {
-		var err error
-		if old, err = t.openOld(unix.O_RDONLY); err != nil {
+		old, err := t.openOld(unix.O_RDONLY)
+		if err != nil {
 			return err
 		}
 		defer old.Close()
+		keep = func() error { return o.Keep(old) }
 	}
 	aside := tempName()
 	err := t.held(func() error { return t.name.root.seam.rename(t.dir, t.base, t.dir, aside) })
-	switch err {
-	case nil:
-	case unix.ENOENT:
+	switch {
+	case err == nil:
+	case lacks(err):
+		return t.removeBlind(keep)
+	case err == unix.ENOENT:
 		return t.name.stale(ruleGone)
-	case unix.EINVAL, unix.ENOSYS, unix.ENOTSUP:
-		return t.removeBlind(old, o)
 	default:
 		return err
 	}
@@ -70,25 +58,21 @@ func (t *Target) removeFile(o WriteOptions) error {
 	if err != nil || !t.st.sameBut(&st) {
 		return t.putBack(aside, t.name.stale(ruleGone))
 	}
-	if old != nil {
-		if err := o.Keep(old); err != nil {
-			return t.putBack(aside, err)
-		}
+	if err := keep(); err != nil {
+		return t.putBack(aside, err)
 	}
-	return again(func() error { return unix.Unlinkat(t.dir, aside, 0) })
+	return unlink(t.dir, aside, 0)
 }
 
 // removeBlind removes by name, where nothing can be moved aside.
-func (t *Target) removeBlind(old *File, o WriteOptions) error {
-	if old != nil {
-		if err := o.Keep(old); err != nil {
-			return err
-		}
+func (t *Target) removeBlind(keep func() error) error {
+	if err := keep(); err != nil {
+		return err
 	}
 	if err := t.ready(); err != nil {
 		return err
 	}
-	return again(func() error { return unix.Unlinkat(t.dir, t.base, 0) })
+	return unlink(t.dir, t.base, 0)
 }
 
 func (t *Target) putBack(aside string, why error) error {
@@ -104,21 +88,16 @@ func (t *Target) putBack(aside string, why error) error {
 // what was judged, or it is moved back. For a directory the caller judges what
 // is beneath it first, see Descendants.
 func Rename(src, dst *Target) error {
-	switch {
-	case !src.exists:
-		return src.name.fault(fault.PathMissing, ruleAbsent, nil)
-	case dst.exists:
-		return dst.name.stale(ruleThere)
-	case src.name.root == dst.name.root && strings.HasPrefix(dst.name.rel, src.name.rel+"/"):
+	if src.name.root == dst.name.root && strings.HasPrefix(dst.name.rel, src.name.rel+"/") {
 		return dst.name.fault(fault.RequestInvalid, "a directory can't be moved into itself", nil)
 	}
-	if err := src.name.movable(src.st.ident); err != nil {
+	if err := src.removable(); err != nil {
+		return err
+	}
+	if err := dst.vacant(); err != nil {
 		return err
 	}
 	for _, t := range [...]*Target{src, dst} {
-		if err := t.ready(); err != nil {
-			return err
-		}
 		if err := t.mayRename(); err != nil {
 			return t.name.failure(err)
 		}
@@ -174,10 +153,7 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 	if !t.exists || t.st.kind() != KindDir {
 		return t.Remove(o)
 	}
-	if err := t.name.movable(t.st.ident); err != nil {
-		return err
-	}
-	if err := t.ready(); err != nil {
+	if err := t.removable(); err != nil {
 		return err
 	}
 	all := []found{{t.name, t.st}}

@@ -11,15 +11,9 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 )
 
-// MaxEntries bounds what one call on a directory judges.
-const MaxEntries = 10_000
-
 // Remove deletes a file, a link or an empty directory.
 func (t *Target) Remove(o WriteOptions) error {
-	if !t.exists {
-		return t.name.fault(fault.PathMissing, ruleAbsent, nil)
-	}
-	if err := t.name.movable(t.st.ident); err != nil {
+	if err := t.removable(); err != nil {
 		return err
 	}
 	if err := t.keep(o); err != nil {
@@ -88,6 +82,12 @@ func descend(ctx context.Context, n Name, visit func(Name, Info) error) error {
 // RemoveAll deletes a directory with all that is beneath it, after judge was
 // asked about every descendant.
 func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteOptions) error {
+	if !t.exists || t.st.kind() != KindDir {
+		return t.Remove(o)
+	}
+	if err := t.removable(); err != nil {
+		return err
+	}
 	var all []*Target
 	defer func() {
 		for _, d := range all {
@@ -124,19 +124,14 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 // which fails when the name is taken; Windows does not rename a directory over
 // anything.
 func Rename(src, dst *Target) error {
-	switch {
-	case !src.exists:
-		return src.name.fault(fault.PathMissing, ruleAbsent, nil)
-	case dst.exists:
-		return dst.name.stale(ruleThere)
-	case src.name.root != dst.name.root:
+	if src.name.root != dst.name.root {
 		return dst.name.fault(fault.IOFailed, "the two names are beneath different roots: copy it and delete the first", nil)
 	}
-	if err := src.name.movable(src.st.ident); err != nil {
+	if err := src.removable(); err != nil {
 		return err
 	}
-	if err := errors.Join(src.ready(), dst.ready()); err != nil {
-		return src.name.failure(err)
+	if err := dst.vacant(); err != nil {
+		return err
 	}
 	top, err := src.name.root.hold()
 	if err != nil {

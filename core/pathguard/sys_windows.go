@@ -23,6 +23,12 @@ var (
 	errNotDir = errors.New("not a directory")
 )
 
+// What a Target and a File hold open.
+type (
+	dirHandle  = *os.Root
+	fileHandle = *os.File
+)
+
 // handle is an open directory.
 type handle struct{ *os.Root }
 

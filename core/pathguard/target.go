@@ -3,7 +3,10 @@
 package pathguard
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
+	"time"
 
 	"github.com/postern-gate/postern/core/fault"
 )
@@ -19,6 +22,13 @@ type WriteOptions struct {
 	Keep func(*File) error
 }
 
+func (o WriteOptions) keep(f *File) error {
+	if o.Keep == nil {
+		return nil
+	}
+	return o.Keep(f)
+}
+
 // Written is what became of a change.
 type Written struct {
 	Info Info // of the file as it is now
@@ -28,6 +38,114 @@ type Written struct {
 	CAS bool
 	// Warnings name what differs from before and is not ours to keep.
 	Warnings []string
+}
+
+// Target is one entry of a directory, pinned for one change: the directory by
+// handle, the entry by what it was when it was judged, or its absence. Each
+// change refuses when that is no longer so. It is good for one change; Close it
+// in any case. It is not for use by several goroutines at once.
+type Target struct {
+	name, parent Name
+	base         string
+	dir          dirHandle
+	dirStat, st  stat
+	exists       bool
+}
+
+// Name returns the canonical name that was judged.
+func (t *Target) Name() Name { return t.name }
+
+// Exists reports whether the entry was there when it was pinned.
+func (t *Target) Exists() bool { return t.exists }
+
+// Info returns the facts as of the pinning; the zero Info for absence.
+func (t *Target) Info() Info {
+	if !t.exists {
+		return Info{}
+	}
+	return t.st.info()
+}
+
+// Fingerprint returns that of the entry as pinned; zero for absence.
+func (t *Target) Fingerprint() Fingerprint { return t.Info().Fingerprint }
+
+// ID tells one entry from another while either exists.
+type ID struct{ Dev, Ino uint64 }
+
+// IDs identifies the pinned directory and the entry, for locks; the entry's is
+// zero for absence.
+func (t *Target) IDs() (dir, entry ID) {
+	dir = ID{t.dirStat.dev, t.dirStat.ino}
+	if t.exists {
+		entry = ID{t.st.dev, t.st.ino}
+	}
+	return dir, entry
+}
+
+// Writable returns the refusal that Replace and Append would begin with, and
+// changes nothing: a preview of a write ends here.
+func (t *Target) Writable() error {
+	switch {
+	case !t.exists:
+		return t.name.fault(fault.PathMissing, ruleAbsent, nil)
+	case t.st.kind() != KindFile:
+		return t.name.fault(fault.IOFailed, "it is not a file", nil)
+	}
+	if err := t.ready(); err != nil {
+		return err
+	}
+	return t.writable()
+}
+
+// appendable refuses to change other names of the file, which may lie outside.
+func (t *Target) appendable() error {
+	if err := t.Writable(); err != nil {
+		return err
+	}
+	if t.st.nlink > 1 {
+		return t.name.fault(fault.PathDenied, "the file has more than one name, and appending would change the others", nil)
+	}
+	return nil
+}
+
+// vacant is ready for what has no entry yet.
+func (t *Target) vacant() error {
+	if t.exists {
+		return t.name.stale(ruleThere)
+	}
+	return t.ready()
+}
+
+// removable is ready for a removal or a move.
+func (t *Target) removable() error {
+	if !t.exists {
+		return t.name.fault(fault.PathMissing, ruleAbsent, nil)
+	}
+	if err := t.name.movable(t.st.ident); err != nil {
+		return err
+	}
+	return t.ready()
+}
+
+// MaxEntries bounds what one call on a directory judges, and so what it moves
+// or removes.
+const MaxEntries = 10_000
+
+const (
+	// A rename that another program holds up is tried this often, this far
+	// apart: long enough for a scanner or an editor, short enough for a call.
+	heldTries = 10
+	heldPause = 20 * time.Millisecond
+)
+
+// tempPrefix starts the name of every file of ours that is not yet, or no
+// longer, what its final name says.
+const tempPrefix = ".postern-tmp-"
+
+func tempName() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails, by its documentation
+	return tempPrefix + hex.EncodeToString(b[:])
 }
 
 const (

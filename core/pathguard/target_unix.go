@@ -5,26 +5,10 @@
 package pathguard
 
 import (
-	"crypto/rand"
-	"encoding/hex"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/postern-gate/postern/core/fault"
 )
-
-// Target is one entry of a directory, pinned for one change: the directory by
-// handle, the entry by what it was when it was judged, or its absence. Each
-// change refuses when that is no longer so. It is good for one change; Close it
-// in any case. It is not for use by several goroutines at once.
-type Target struct {
-	name, parent Name
-	base         string
-	dir          int
-	dirStat      stat
-	st           stat
-	exists       bool
-}
 
 // Pin pins the name for Replace, Create, Append or Mkdir. A last component
 // that is a link is a *LinkError; a FIFO, socket or device is path.special.
@@ -104,28 +88,6 @@ func (t *Target) spelled() error {
 	return hasEntry(t.dir, t.base)
 }
 
-// Name returns the canonical name that was judged.
-func (t *Target) Name() Name { return t.name }
-
-// Exists reports whether the entry was there when it was pinned.
-func (t *Target) Exists() bool { return t.exists }
-
-// Info returns the facts as of the pinning; the zero Info for absence.
-func (t *Target) Info() Info {
-	if !t.exists {
-		return Info{}
-	}
-	return t.st.info()
-}
-
-// Fingerprint returns that of the entry as pinned; zero for absence.
-func (t *Target) Fingerprint() Fingerprint {
-	if !t.exists {
-		return Fingerprint{}
-	}
-	return t.st.fingerprint()
-}
-
 // Close lets the directory go.
 func (t *Target) Close() error {
 	if t.dir >= 0 {
@@ -180,14 +142,4 @@ func (t *Target) settled() error {
 		return t.name.halfway(nil, ruleFolder)
 	}
 	return nil
-}
-
-// tempPrefix starts the name of every file of ours that is not yet, or no
-// longer, what its final name says.
-const tempPrefix = ".postern-tmp-"
-
-func tempName() string {
-	var b [8]byte
-	rand.Read(b[:]) // never fails, by its documentation
-	return tempPrefix + hex.EncodeToString(b[:])
 }

@@ -4,9 +4,7 @@ package pathguard
 
 import (
 	"bytes"
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
@@ -17,24 +15,6 @@ import (
 
 	"github.com/postern-gate/postern/core/fault"
 )
-
-// As on Unix: a rename that another program holds up is tried again.
-const (
-	heldTries = 10
-	heldPause = 20 * time.Millisecond
-)
-
-// ID tells one entry from another while either exists.
-type ID struct{ Dev, Ino uint64 }
-
-// Target is one entry of a directory, pinned for one change.
-type Target struct {
-	name, parent Name
-	base         string
-	dir          *os.Root
-	dirStat, st  stat
-	exists       bool
-}
 
 // Pin pins the name for a change of what it names; a link is path.symlink.
 func (n Name) Pin() (*Target, error) {
@@ -96,48 +76,16 @@ func (t *Target) look() (err error) {
 	return hasEntry(t.dir, t.base)
 }
 
-// Name returns the canonical name that was judged.
-func (t *Target) Name() Name { return t.name }
-
-// Exists reports whether the entry was there when it was pinned.
-func (t *Target) Exists() bool { return t.exists }
-
-// Info returns the facts as of the pinning; the zero Info for absence.
-func (t *Target) Info() Info {
-	if !t.exists {
-		return Info{}
-	}
-	return t.st.info()
-}
-
-// Fingerprint returns that of the entry as pinned; zero for absence.
-func (t *Target) Fingerprint() Fingerprint { return t.Info().Fingerprint }
-
-// IDs identifies the pinned directory and the entry, for locks.
-func (t *Target) IDs() (dir, entry ID) {
-	dir = ID{t.dirStat.dev, t.dirStat.ino}
-	if t.exists {
-		entry = ID{t.st.dev, t.st.ino}
-	}
-	return dir, entry
-}
-
-// Writable returns the refusal that Replace and Append would begin with.
-func (t *Target) Writable() error {
-	switch {
-	case !t.exists:
-		return t.name.fault(fault.PathMissing, ruleAbsent, nil)
-	case t.st.kind() != KindFile:
-		return t.name.fault(fault.IOFailed, "it is not a file", nil)
-	case t.st.mode&0o200 == 0:
-		return t.name.fault(fault.IOFailed, ruleReadOnly, nil)
-	}
-	return t.ready()
-}
-
 // Close lets the directory go.
 func (t *Target) Close() error {
 	_ = t.dir.Close() // a second time is no error
+	return nil
+}
+
+func (t *Target) writable() error {
+	if t.st.mode&0o200 == 0 {
+		return t.name.fault(fault.IOFailed, ruleReadOnly, nil)
+	}
 	return nil
 }
 
@@ -185,9 +133,7 @@ func (t *Target) Replace(content io.Reader, o WriteOptions) (Written, error) {
 	if err := t.Writable(); err != nil {
 		return Written{}, err
 	}
-	var b [8]byte
-	rand.Read(b[:]) // never fails, by its documentation
-	tmp := ".postern-tmp-" + hex.EncodeToString(b[:])
+	tmp := tempName()
 	err := t.fill(tmp, content)
 	if err == nil {
 		err = t.keep(o)
@@ -247,10 +193,7 @@ func (t *Target) held(rename func() error) error {
 
 // Create makes a new regular file; it shows under its name while it is filled.
 func (t *Target) Create(content io.Reader, _ fs.FileMode) (Written, error) {
-	if t.exists {
-		return Written{}, t.name.stale(ruleThere)
-	}
-	if err := t.ready(); err != nil {
+	if err := t.vacant(); err != nil {
 		return Written{}, err
 	}
 	err := t.fill(t.base, content)
@@ -267,11 +210,8 @@ func (t *Target) Create(content io.Reader, _ fs.FileMode) (Written, error) {
 
 // Append adds to the end of an existing regular file that has one name.
 func (t *Target) Append(content []byte, o WriteOptions) (Written, error) {
-	if err := t.Writable(); err != nil {
+	if err := t.appendable(); err != nil {
 		return Written{}, err
-	}
-	if t.st.nlink > 1 {
-		return Written{}, t.name.fault(fault.PathDenied, "the file has more than one name, and appending would change the others", nil)
 	}
 	if err := t.keep(o); err != nil {
 		return Written{}, err
@@ -281,11 +221,11 @@ func (t *Target) Append(content []byte, o WriteOptions) (Written, error) {
 		return Written{}, t.name.failure(err)
 	}
 	defer f.Close()
-	if _, err = f.f.Write(content); err == nil {
-		err = f.f.Sync()
+	if _, err = f.fd.Write(content); err == nil {
+		err = f.fd.Sync()
 	}
 	back := make([]byte, len(content))
-	if _, readErr := f.f.ReadAt(back, t.st.size); err != nil || readErr != nil && len(content) > 0 || !bytes.Equal(back, content) {
+	if _, readErr := f.fd.ReadAt(back, t.st.size); err != nil || readErr != nil && len(content) > 0 || !bytes.Equal(back, content) {
 		return Written{}, t.name.halfway(errors.Join(err, readErr), "appending failed")
 	}
 	w, err := t.settled()
@@ -295,10 +235,7 @@ func (t *Target) Append(content []byte, o WriteOptions) (Written, error) {
 
 // Mkdir makes the directory.
 func (t *Target) Mkdir(fs.FileMode) error {
-	if t.exists {
-		return t.name.stale(ruleThere)
-	}
-	if err := t.ready(); err != nil {
+	if err := t.vacant(); err != nil {
 		return err
 	}
 	if err := t.dir.Mkdir(t.base, 0o700); err != nil {

@@ -33,13 +33,7 @@ func realSeam() seam {
 	}
 }
 
-const (
-	copyBuffer = 32 << 10
-	// A rename that another program holds up is tried this often, this far
-	// apart: long enough for a scanner or an editor, short enough for a call.
-	heldTries = 10
-	heldPause = 20 * time.Millisecond
-)
+const copyBuffer = 32 << 10
 
 // Replace gives an existing regular file new content: readers see the old or
 // the new file whole. Mode, owner, user extended attributes and ACL are kept,
@@ -47,7 +41,7 @@ const (
 // back and compared before it takes the name. Other names of a hard-linked
 // file keep the old content.
 func (t *Target) Replace(content io.Reader, o WriteOptions) (Written, error) {
-	if err := t.replaceable(); err != nil {
+	if err := t.Writable(); err != nil {
 		return Written{}, err
 	}
 	old, err := t.openOld(unix.O_RDONLY)
@@ -68,19 +62,6 @@ func (t *Target) Replace(content io.Reader, o WriteOptions) (Written, error) {
 		return Written{}, err
 	}
 	return w, t.finish(tmp, &w)
-}
-
-func (t *Target) replaceable() error {
-	switch {
-	case !t.exists:
-		return t.name.fault(fault.PathMissing, ruleAbsent, nil)
-	case t.st.kind() != KindFile:
-		return t.name.fault(fault.IOFailed, "it is not a file", nil)
-	}
-	if err := t.ready(); err != nil {
-		return err
-	}
-	return t.writable()
 }
 
 // writable honours the read-only bit although a rename could go around it.
@@ -120,45 +101,45 @@ func (t *Target) swap(tmp *temp, old *File, o WriteOptions, w *Written) error {
 	if st, err := statFD(old.fd); err != nil || st.fingerprint() != t.st.fingerprint() {
 		return t.name.stale(ruleGone)
 	}
-	err := t.held(func() error { return t.name.root.seam.exchange(t.dir, tmp.base, t.base) })
-	switch err {
-	case nil:
-	case unix.EINVAL, unix.ENOSYS, unix.ENOTSUP:
+	err := t.exchange(tmp)
+	switch {
+	case err == nil:
+	case lacks(err):
 		return t.swapBlind(tmp, old, o)
-	case unix.ENOENT:
+	case err == unix.ENOENT:
 		return t.name.stale(ruleGone)
 	default:
 		return t.name.failure(err)
 	}
 	w.CAS, tmp.named = true, t.st.ident
 	gone, err := statAt(t.dir, tmp.base)
-	if err == nil && t.st.sameBut(&gone) {
-		if o.Keep == nil {
-			return nil
-		}
-		if err = o.Keep(old); err == nil {
-			return nil
-		}
+	if err != nil || !t.st.sameBut(&gone) {
+		return t.swapBack(tmp, t.name.stale(ruleGone))
+	}
+	if err := o.keep(old); err != nil {
 		return t.swapBack(tmp, err)
 	}
-	return t.swapBack(tmp, t.name.stale(ruleGone))
+	return nil
+}
+
+func (t *Target) exchange(tmp *temp) error {
+	return t.held(func() error { return t.name.root.seam.exchange(t.dir, tmp.base, t.base) })
 }
 
 // swapBack undoes the exchange, and proves that it did. Where yet another
 // program has replaced the file in the moment between, its state stays, and
 // the one that was displaced is kept beside it.
 func (t *Target) swapBack(tmp *temp, why error) error {
-	exchange := func() error { return t.name.root.seam.exchange(t.dir, tmp.base, t.base) }
 	now, err := statAt(t.dir, t.base)
 	if err == nil && now.ident == tmp.id {
-		if err = t.held(exchange); err == nil {
+		if err = t.exchange(tmp); err == nil {
 			now, err = statAt(t.dir, tmp.base)
 			switch {
 			case err == nil && tmp.filled.sameBut(&now):
 				tmp.named = tmp.id
 				return why
 			case err == nil && now.ident != tmp.id:
-				err = t.held(exchange)
+				err = t.exchange(tmp)
 			}
 		}
 	}
@@ -169,10 +150,8 @@ func (t *Target) swapBack(tmp *temp, why error) error {
 // swapBlind replaces where there is no exchange: what was judged is looked at
 // once more, and a change in the moment after that is lost.
 func (t *Target) swapBlind(tmp *temp, old *File, o WriteOptions) error {
-	if o.Keep != nil {
-		if err := o.Keep(old); err != nil {
-			return err
-		}
+	if err := o.keep(old); err != nil {
+		return err
 	}
 	if err := t.ready(); err != nil {
 		return err
@@ -242,10 +221,7 @@ func (t *Target) finish(tmp *temp, w *Written) error {
 // precondition.failed. The mode is subject to the umask or the directory's
 // default ACL.
 func (t *Target) Create(content io.Reader, mode fs.FileMode) (Written, error) {
-	if t.exists {
-		return Written{}, t.name.stale(ruleThere)
-	}
-	if err := t.ready(); err != nil {
+	if err := t.vacant(); err != nil {
 		return Written{}, err
 	}
 	tmp, err := t.newTemp(uint32(mode.Perm()))
@@ -258,9 +234,6 @@ func (t *Target) Create(content io.Reader, mode fs.FileMode) (Written, error) {
 		return Written{}, t.name.failure(err)
 	}
 	err = t.held(func() error { return t.moveNew(t.dir, tmp.base, KindFile) })
-	if err == unix.EEXIST {
-		return Written{}, t.name.stale(ruleThere)
-	}
 	if err != nil {
 		return Written{}, t.name.failure(err)
 	}
@@ -274,7 +247,7 @@ func (t *Target) Create(content io.Reader, mode fs.FileMode) (Written, error) {
 func (t *Target) moveNew(from int, old string, kind Kind) error {
 	s := t.name.root.seam
 	err := s.rename(from, old, t.dir, t.base)
-	if err != unix.EINVAL && err != unix.ENOSYS && err != unix.ENOTSUP {
+	if !lacks(err) {
 		return err
 	}
 	if kind != KindDir {
@@ -296,17 +269,10 @@ func (t *Target) moveNew(from int, old string, kind Kind) error {
 // Mkdir makes the directory. Something that has the name already is
 // precondition.failed.
 func (t *Target) Mkdir(mode fs.FileMode) error {
-	if t.exists {
-		return t.name.stale(ruleThere)
-	}
-	if err := t.ready(); err != nil {
+	if err := t.vacant(); err != nil {
 		return err
 	}
-	err := again(func() error { return unix.Mkdirat(t.dir, t.base, uint32(mode.Perm())) })
-	if err == unix.EEXIST {
-		return t.name.stale(ruleThere)
-	}
-	if err != nil {
+	if err := again(func() error { return unix.Mkdirat(t.dir, t.base, uint32(mode.Perm())) }); err != nil {
 		return t.name.failure(err)
 	}
 	return t.settled()
