@@ -129,11 +129,7 @@ func (l *loader) nameable(dir string, r Root, taken map[string]string) error {
 	default:
 		return nil
 	}
-	next := "write into a policy file: " + l.snippet()
-	if l.out.UserFile != "" {
-		next = "write into " + l.out.UserFile + ": " + l.snippet()
-	}
-	return usage(dir, because, next)
+	return usage(dir, because, "paste into a policy file (a new one starts with version: 1): "+l.snippet())
 }
 
 func (l *loader) named(path string) bool {
@@ -194,7 +190,7 @@ func (l *loader) unfit(r *Root) (because, next string) {
 		_, err = os.Lstat(r.Path + string(filepath.Separator) + ".")
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return "the folder can't be entered by this user", "give a folder that you may enter, or have its owner open it: chmod u+x"
+		return "the folder can't be entered by this user", "give a folder that you may enter, or have its owner open this one"
 	}
 	r.Missing = err != nil
 	return "", ""
