@@ -5,7 +5,6 @@
 package pathguard
 
 import (
-	"errors"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -131,12 +130,8 @@ func (n Name) unreached(err error, entry, reading bool) error {
 
 // failure turns an errno into a fault. It never says more than the code does.
 func (n Name) failure(err error) error {
-	if link := (*LinkError)(nil); errors.As(err, &link) {
-		return link
-	}
-	var f *fault.Error
-	if errors.As(err, &f) {
-		return f
+	if err := told(err); err != nil {
+		return err
 	}
 	for _, f := range failures {
 		if slices.Contains(f.errs[:], err) {

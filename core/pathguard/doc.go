@@ -52,7 +52,7 @@
 //     is known only where it was marked itself.
 //   - On Windows links are refused, not followed; a replaced file has the
 //     access list of its folder, and a new one shows while it is written.
-//   - On Unix other than Linux extended attributes and ACLs are not kept,
+//   - On macOS extended attributes and ACLs are not kept,
 //     which Written.Warnings says, and opening needs read permission on each
 //     directory of the name.
 //   - Where openat2 is unavailable on a kernel before 5.8, a bind mount of the

@@ -74,6 +74,11 @@ func retry(call func() (int, error)) (int, error) {
 	}
 }
 
+// openat opens one entry of a directory.
+func openat(dir int, entry string, flags int, mode uint32) (int, error) {
+	return retry(func() (int, error) { return unix.Openat(dir, entry, flags|unix.O_CLOEXEC, mode) })
+}
+
 // again is the same for a call without a value.
 func again(call func() error) error {
 	for {
@@ -90,4 +95,28 @@ func lacks(err error) bool {
 
 func unlink(dir int, entry string, flags int) error {
 	return again(func() error { return unix.Unlinkat(dir, entry, flags) })
+}
+
+// dead reports whether the directory was removed; the next access then looks
+// for a new one at the same path.
+func (r *Root) dead() bool {
+	r.mu.RLock()
+	alive := !r.open || !r.fd.removed()
+	r.mu.RUnlock()
+	if alive {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.open && r.fd.removed() {
+		r.detach()
+		return true
+	}
+	return false
+}
+
+func (r *Root) traits() fsTraits {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.fs
 }

@@ -162,14 +162,12 @@ func cleanRel(s string) (string, bool) {
 	return strings.Join(kept, "/"), true
 }
 
-// beneath returns what path is below dir, by whole components. Both are
-// absolute and clean.
+// beneath returns what path is below dir, by whole components. Both are clean,
+// and either both are absolute or neither, nor empty.
 func beneath(path, dir string) (string, bool) {
-	if path == dir {
-		return "", true
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, "/"))
+	if !ok || rest == "" {
+		return "", ok
 	}
-	if !strings.HasSuffix(dir, "/") {
-		dir += "/"
-	}
-	return strings.CutPrefix(path, dir)
+	return strings.CutPrefix(rest, "/")
 }

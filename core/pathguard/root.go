@@ -121,12 +121,6 @@ func (r *Root) Missing() bool {
 	return fault.CodeOf(err) == fault.PathMissing
 }
 
-func (r *Root) traits() fsTraits {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.fs
-}
-
 // Close lets the directory go. Later accesses are path.missing; files that
 // were opened through it stay open.
 func (r *Root) Close() error {
@@ -197,16 +191,17 @@ func (r *Root) attach() error {
 	if err != nil {
 		return badRoot(r.given, "it can't be opened as a directory", err)
 	}
-	if traits.kernel {
-		fd.close()
-		return &fault.Error{Code: fault.PathMount, Resource: r.given, Rule: "a file system of the kernel can't be a root"}
+	switch {
+	case traits.kernel:
+		err = &fault.Error{Code: fault.PathMount, Resource: r.given, Rule: "a file system of the kernel can't be a root"}
+	case forbidden(resolved, r.opts.Forbidden):
+		err = &fault.Error{Code: fault.PolicyDenied, Resource: r.given, Rule: "a root can't be, or lie beneath, the state directory " + ruleBuiltin}
+	default:
+		r.fd, r.fs, r.open = fd, traits, true
+		return nil
 	}
-	if forbidden(resolved, r.opts.Forbidden) {
-		fd.close()
-		return &fault.Error{Code: fault.PolicyDenied, Resource: r.given, Rule: "a root can't be, or lie beneath, the state directory " + ruleBuiltin}
-	}
-	r.fd, r.fs, r.open = fd, traits, true
-	return nil
+	fd.close()
+	return err
 }
 
 // forbidden compares by name and by identity, upwards to /.
@@ -268,21 +263,3 @@ func expected(given string) string {
 }
 
 func parent(abs string) string { return filepath.ToSlash(filepath.Dir(abs)) }
-
-// dead reports whether the directory was removed; the next access then looks
-// for a new one at the same path.
-func (r *Root) dead() bool {
-	r.mu.RLock()
-	alive := !r.open || !r.fd.removed()
-	r.mu.RUnlock()
-	if alive {
-		return false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.open && r.fd.removed() {
-		r.detach()
-		return true
-	}
-	return false
-}

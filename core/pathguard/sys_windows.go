@@ -34,11 +34,6 @@ type handle struct{ *os.Root }
 
 func (h handle) close() { _ = h.Close() }
 
-func (h handle) removed() bool {
-	_, err := h.Stat(".")
-	return errors.Is(err, fs.ErrNotExist)
-}
-
 type fsTraits struct{ kernel, folds bool }
 
 // seam is where tests would make the system fail; there are none here yet that
@@ -178,13 +173,10 @@ func stepInto(dir *os.Root, part string) (*os.Root, error) {
 // failure turns an error of the system into a fault that says no more than
 // its code.
 func (n Name) failure(err error) error {
-	if link := (*LinkError)(nil); errors.As(err, &link) {
-		return link
+	if err := told(err); err != nil {
+		return err
 	}
-	var f *fault.Error
 	switch {
-	case errors.As(err, &f):
-		return f
 	case errors.Is(err, errLink):
 		return n.fault(fault.PathSymlink, "", errLink)
 	case errors.Is(err, errNotDir):

@@ -52,6 +52,21 @@ type Target struct {
 	exists       bool
 }
 
+// pinnable returns the directory of a name that may be changed.
+func (n Name) pinnable() (parent Name, err error) {
+	if n.loose {
+		return parent, n.fault(fault.PathEscape, "", nil)
+	}
+	if err := n.guarded(); err != nil {
+		return parent, err
+	}
+	parent, ok := n.Parent()
+	if !ok {
+		return parent, n.fault(fault.PolicyDenied, ruleRoot, nil)
+	}
+	return parent, nil
+}
+
 // Name returns the canonical name that was judged.
 func (t *Target) Name() Name { return t.name }
 

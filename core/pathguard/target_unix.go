@@ -19,15 +19,9 @@ func (n Name) Pin() (*Target, error) { return n.pin(false) }
 func (n Name) PinEntry() (*Target, error) { return n.pin(true) }
 
 func (n Name) pin(entry bool) (*Target, error) {
-	if n.loose {
-		return nil, n.fault(fault.PathEscape, "", nil)
-	}
-	if err := n.guarded(); err != nil {
+	parent, err := n.pinnable()
+	if err != nil {
 		return nil, err
-	}
-	parent, ok := n.Parent()
-	if !ok {
-		return nil, n.fault(fault.PolicyDenied, ruleRoot, nil)
 	}
 	fd, err := parent.openParent()
 	if err != nil {

@@ -33,15 +33,9 @@ func (n Name) Pin() (*Target, error) {
 
 // PinEntry pins the entry itself, whatever it is.
 func (n Name) PinEntry() (*Target, error) {
-	if n.loose {
-		return nil, n.fault(fault.PathEscape, "", nil)
-	}
-	if err := n.guarded(); err != nil {
+	up, err := n.pinnable()
+	if err != nil {
 		return nil, err
-	}
-	up, ok := n.Parent()
-	if !ok {
-		return nil, n.fault(fault.PolicyDenied, ruleRoot, nil)
 	}
 	dir, err := n.root.walk(up.rel)
 	if err != nil {
@@ -124,7 +118,7 @@ func (t *Target) keep(o WriteOptions) error {
 		return t.name.failure(err)
 	}
 	defer f.Close()
-	return o.Keep(f)
+	return o.keep(f)
 }
 
 // Replace writes a temporary file beside the old one and renames it over:

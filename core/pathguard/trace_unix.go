@@ -33,11 +33,18 @@ type tracer struct {
 	changed bool
 
 	root    *Root
-	dirs    []int // open, dirs[0] is the root
-	at      []fsTraits
-	done    []string
+	dirs    []visited // the first is the root
+	done    []string  // the names of the others, at the end that of no directory
 	pending []string
 }
+
+// visited is a directory that is open on the way.
+type visited struct {
+	fd int
+	fsTraits
+}
+
+func (t *tracer) here() visited { return t.dirs[len(t.dirs)-1] }
 
 // trace returns the name that n leads to, or a fault that tells nothing of
 // what is outside.
@@ -62,10 +69,10 @@ func (n Name) trace(entry, equiv bool) (Name, error) {
 }
 
 func (t *tracer) leave() {
-	for _, fd := range t.dirs {
-		unix.Close(fd)
+	for _, d := range t.dirs {
+		unix.Close(d.fd)
 	}
-	t.dirs, t.at, t.done = nil, nil, nil
+	t.dirs, t.done = nil, nil
 }
 
 // enter starts anew at a root.
@@ -75,7 +82,7 @@ func (t *tracer) enter(r *Root, pending []string) error {
 	if err != nil {
 		return err
 	}
-	t.root, t.dirs, t.at = r, append(t.dirs, fd), append(t.at, r.traits())
+	t.root, t.dirs = r, []visited{{fd, r.traits()}}
 	t.pending = slices.Clone(pending)
 	return nil
 }
@@ -89,14 +96,13 @@ func (t *tracer) take(name string) (bool, error) {
 	case "..":
 		return false, t.up()
 	}
-	last := len(t.dirs) - 1
 	upTo := strings.Join(append(slices.Clone(t.done), name), "/")
-	fd, to, err := t.root.step(t.dirs[last], t.at[last], upTo, name, oPath|unix.O_CLOEXEC, 0)
+	fd, to, err := t.root.step(t.here().fd, t.here().fsTraits, upTo, name, oPath|unix.O_CLOEXEC, 0)
 	switch {
 	case err != nil:
 		return t.stuck(name, err)
 	case to.kind == KindDir:
-		t.dirs, t.at, t.done = append(t.dirs, fd), append(t.at, to.fsTraits), append(t.done, name)
+		t.dirs, t.done = append(t.dirs, visited{fd, to.fsTraits}), append(t.done, name)
 		return false, nil
 	}
 	unix.Close(fd)
@@ -141,7 +147,7 @@ func (t *tracer) follow(name string) error {
 	}
 	t.changed = true
 	buf := make([]byte, maxPath+1)
-	n, err := retry(func() (int, error) { return unix.Readlinkat(t.dirs[len(t.dirs)-1], name, buf) })
+	n, err := retry(func() (int, error) { return unix.Readlinkat(t.here().fd, name, buf) })
 	if err == unix.EINVAL {
 		return t.raced()
 	}
@@ -163,8 +169,8 @@ func (t *tracer) follow(name string) error {
 // parent is the one by name.
 func (t *tracer) up() error {
 	if last := len(t.done) - 1; last >= 0 {
-		unix.Close(t.dirs[last+1])
-		t.dirs, t.at, t.done = t.dirs[:last+1], t.at[:last+1], t.done[:last]
+		unix.Close(t.here().fd)
+		t.dirs, t.done = t.dirs[:last+1], t.done[:last]
 		return nil
 	}
 	_, resolved := t.root.where()
@@ -197,7 +203,7 @@ func firstPlain(abs string) string {
 // takeEqual looks for the one entry whose name is NFC-equal to an absent one.
 func (t *tracer) takeEqual(name string) (bool, error) {
 	want, found, count := norm.NFC.String(name), "", 0
-	err := eachEntry(t.dirs[len(t.dirs)-1], func(e Entry) bool {
+	err := eachEntry(t.here().fd, func(e Entry) bool {
 		if e.Reachable && norm.NFC.String(e.Name) == want {
 			found, count = e.Name, count+1
 		}

@@ -68,7 +68,8 @@ func (r *Root) filtered(root int) bool {
 // mountOnWay reports whether a listed mount point is rel or above it.
 func (r *Root) mountOnWay(rel string) bool {
 	return slices.ContainsFunc(r.opts.Mounts, func(m string) bool {
-		return rel == m || strings.HasPrefix(rel, m+"/")
+		_, ok := beneath(rel, m)
+		return ok
 	})
 }
 
@@ -121,9 +122,9 @@ type landing struct {
 // step opens one entry of a directory without following it. upTo is the path
 // so far, which says whether a mount point there is listed.
 func (r *Root) step(dir int, at fsTraits, upTo, name string, flags int, mode uint32) (int, landing, error) {
-	fd, err := retry(func() (int, error) { return unix.Openat(dir, name, flags|unix.O_NOFOLLOW, mode) })
-	if err == unix.EMLINK || err == unix.ENOTDIR && isLink(dir, name) {
-		err = unix.ELOOP // FreeBSD's word for it, and that of O_DIRECTORY
+	fd, err := openat(dir, name, flags|unix.O_NOFOLLOW, mode)
+	if err == unix.ENOTDIR && isLink(dir, name) {
+		err = unix.ELOOP // O_DIRECTORY has its own word for it
 	}
 	if err != nil {
 		return -1, landing{}, err
@@ -179,9 +180,7 @@ func hasEntry(dir int, name string) error {
 
 // eachEntry lists a directory until f says stop.
 func eachEntry(dir int, f func(Entry) bool) error {
-	fd, err := retry(func() (int, error) {
-		return unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|openFlags, 0)
-	})
+	fd, err := openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|openFlags, 0)
 	if err != nil {
 		return err
 	}

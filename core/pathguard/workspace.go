@@ -229,7 +229,7 @@ func (n Name) guarded() error {
 	}
 	if p := n.root.place.Load(); p != nil {
 		for _, d := range p.denied {
-			if n.rel == d || (strings.HasPrefix(n.rel, d) && (d == "" || n.rel[len(d)] == '/')) {
+			if _, ok := beneath(n.rel, d); ok || d == "" {
 				return n.fault(fault.PolicyDenied, ruleBuiltin, nil)
 			}
 		}

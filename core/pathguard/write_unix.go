@@ -78,9 +78,7 @@ func (t *Target) writable() error {
 
 // openOld opens the file that was judged, or refuses.
 func (t *Target) openOld(flags int) (*File, error) {
-	fd, err := retry(func() (int, error) {
-		return unix.Openat(t.dir, t.base, flags|unix.O_NOFOLLOW|openFlags, 0)
-	})
+	fd, err := openat(t.dir, t.base, flags|unix.O_NOFOLLOW|openFlags, 0)
 	if err != nil {
 		return nil, t.name.failure(err)
 	}

@@ -14,27 +14,27 @@ import (
 // Policy is a compiled policy. A nil or zero Policy denies everything. It is
 // immutable and safe for concurrent use.
 type Policy struct {
-	roots    []Root
-	secrets  ruleset // every action on a file
-	runs     ruleset // every action on a file but read, list, watch
-	layers   []layer
-	fallback *layer
-	ifMatch  actionSet
-	confirm  actionSet
-	version  string
+	roots   []Root
+	secrets ruleset // every action on a file
+	runs    ruleset // every action on a file but read, list, watch
+	layers  []layer // that of Config.Fallback is the last
+	ifMatch actionSet
+	confirm actionSet
+	version string
 }
 
 type layer struct {
-	tighten bool
-	root    string
-	deny    ruleset
-	program ruleset // deny, as it reads for programs
-	bounded bool
-	allow   ruleset
-	outside core.Reason // when nothing in allow names it
-	agents  map[string]*tables
-	rules   tables
-	general *rule // the default
+	tighten  bool
+	fallback bool
+	root     string
+	deny     ruleset
+	program  ruleset // deny, as it reads for programs
+	bounded  bool
+	allow    ruleset
+	outside  core.Reason // when nothing in allow names it
+	agents   map[string]*tables
+	rules    tables
+	general  *rule // the default
 }
 
 type tables map[core.Action]*table
@@ -51,19 +51,17 @@ func Compile(c Config) (*Policy, error) {
 	if err := p.compileBuiltin(c); err != nil {
 		return nil, err
 	}
-	for _, in := range c.Layers {
+	layers := c.Layers
+	if c.Fallback != nil {
+		layers = append(slices.Clone(layers), *c.Fallback)
+	}
+	for i, in := range layers {
 		l, err := compileLayer(in, c.Roots)
 		if err != nil {
 			return nil, err
 		}
+		l.fallback = i == len(c.Layers)
 		p.layers = append(p.layers, *l)
-	}
-	if c.Fallback != nil {
-		l, err := compileLayer(*c.Fallback, c.Roots)
-		if err != nil {
-			return nil, err
-		}
-		p.fallback = l
 	}
 	p.require(c)
 	p.version = version(p, c)

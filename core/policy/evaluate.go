@@ -50,7 +50,7 @@ func (p *Policy) compares(a core.Action) bool {
 			return true
 		}
 	}
-	return p.fallback != nil && p.fallback.compares(a)
+	return false
 }
 
 func (l *layer) compares(a core.Action) bool {
@@ -73,15 +73,15 @@ func (p *Policy) Evaluate(r core.Request) core.Verdict {
 	}
 	base, narrow := undecided(), opinion{}
 	for i := range p.layers {
+		if p.layers[i].fallback && base.reason != nil {
+			break // somebody has decided, and it is the last one
+		}
 		o := p.layers[i].opine(&q)
 		if o.decides {
 			base = base.stricter(o)
 		} else {
 			narrow = narrow.stricter(o)
 		}
-	}
-	if base.reason == nil && p.fallback != nil {
-		base = base.stricter(p.fallback.opine(&q))
 	}
 	if base.reason == nil {
 		return core.Verdict{Decision: core.Deny, Reason: nobody(narrow)}

@@ -30,9 +30,6 @@ func (p *Policy) Explain(r core.Request) []core.Reason {
 	for i := range p.layers {
 		all = p.layers[i].all(&q, all)
 	}
-	if p.fallback != nil {
-		all = p.fallback.all(&q, all)
-	}
 	slices.SortStableFunc(all, func(a, b core.Reason) int { return int(a.Step) - int(b.Step) })
 	out := []core.Reason{deciding}
 	for _, reason := range all {
@@ -86,9 +83,6 @@ func version(p *Policy, c Config) string {
 	for i := range p.layers {
 		parts = append(parts, p.layers[i].canon())
 	}
-	if p.fallback != nil {
-		parts = append(parts, "fallback "+p.fallback.canon())
-	}
 	slices.Sort(parts)
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
 	return hex.EncodeToString(sum[:])
@@ -104,7 +98,7 @@ func line(fields ...string) string {
 
 func (l *layer) canon() string {
 	parts := []string{
-		line("layer", strconv.FormatBool(l.tighten), l.root, strconv.FormatBool(l.bounded)),
+		line("layer", strconv.FormatBool(l.fallback), strconv.FormatBool(l.tighten), l.root, strconv.FormatBool(l.bounded)),
 		l.deny.canon("deny"), l.allow.canon("allow"), l.rules.canon("rules"),
 	}
 	for name, t := range l.agents {
