@@ -17,7 +17,7 @@ const npmrcHead = 256 << 10
 
 // npmrcSecrets are the keys of npm's configuration whose values are
 // credentials (npm docs, npmrc: auth related configuration).
-var npmrcSecrets = [][]byte{[]byte("_authtoken"), []byte("_auth"), []byte("_password")}
+var npmrcSecrets = [][]byte{[]byte("_authtoken"), []byte("_auth"), []byte("_password"), []byte("-----begin")}
 
 // contentRule is the one entry of the list of secrets that a name alone
 // doesn't decide: a .npmrc directly in a root is ordinary until it holds a

@@ -4,6 +4,8 @@ package enforce
 
 import (
 	"context"
+	"io"
+	"io/fs"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/pathguard"
@@ -46,6 +48,7 @@ type copyPlan struct {
 type copyItem struct {
 	from, to pathguard.Name
 	dir      bool
+	mode     fs.FileMode
 }
 
 func (p *copyPlan) make(ctx context.Context) error {
@@ -54,7 +57,10 @@ func (p *copyPlan) make(ctx context.Context) error {
 		return missing(p.from)
 	}
 	dir := p.from.target.Info().Kind == pathguard.KindDir
-	p.items = append(p.items, copyItem{p.from.name, p.to.name, dir})
+	if err := p.c.judgeNewName(p.from.name, p.to.name, shownActions); err != nil {
+		return err
+	}
+	p.items = append(p.items, copyItem{p.from.name, p.to.name, dir, p.from.target.Info().Mode.Perm()})
 	if !dir {
 		return movableContent(p.from.name)
 	}
@@ -64,7 +70,7 @@ func (p *copyPlan) make(ctx context.Context) error {
 	if err := judgeAll(p.c, listActions, p.from.name.Resource()); err != nil {
 		return err
 	}
-	return p.from.target.Descendants(ctx, p.c.gate.o.MaxEntries, p.add)
+	return p.from.target.Descendants(ctx, p.c.gate.o.MaxEntries, p.c.discreet(p.from, p.add))
 }
 
 func (p *copyPlan) add(n pathguard.Name, info pathguard.Info) error {
@@ -87,7 +93,10 @@ func (p *copyPlan) add(n pathguard.Name, info pathguard.Info) error {
 	if err := judgeAll(p.c, createActions, to.Resource()); err != nil {
 		return err
 	}
-	p.items = append(p.items, copyItem{n, to, dir})
+	if err := p.c.judgeNewName(n, to, shownActions); err != nil {
+		return err
+	}
+	p.items = append(p.items, copyItem{n, to, dir, info.Mode.Perm()})
 	if dir {
 		return nil
 	}
@@ -98,7 +107,7 @@ func (p *copyPlan) perform(ctx context.Context) error {
 	for i, item := range p.items {
 		err := ctx.Err()
 		if err == nil {
-			err = p.one(i, item)
+			err = p.one(ctx, i, item)
 		}
 		if err != nil {
 			if i > 0 {
@@ -112,7 +121,7 @@ func (p *copyPlan) perform(ctx context.Context) error {
 	return nil
 }
 
-func (p *copyPlan) one(i int, item copyItem) error {
+func (p *copyPlan) one(ctx context.Context, i int, item copyItem) error {
 	target := p.to.target
 	if i > 0 {
 		t, err := item.to.PinEntry()
@@ -123,13 +132,27 @@ func (p *copyPlan) one(i int, item copyItem) error {
 		target = t
 	}
 	if item.dir {
-		return target.Mkdir(dirMode)
+		return target.Mkdir(item.mode | 0o700) // what it holds is still to come
 	}
 	f, err := item.from.Open()
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	_, err = target.Create(f, f.Info().Mode.Perm())
+	_, err = target.Create(untilDone{ctx, f}, f.Info().Mode.Perm())
 	return err
+}
+
+// untilDone is a reader that ends with its context, so that a copy of any size
+// does.
+type untilDone struct {
+	ctx context.Context //nolint:containedctx // it lives no longer than the copy of one file
+	io.Reader
+}
+
+func (r untilDone) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
 }

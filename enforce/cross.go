@@ -320,11 +320,13 @@ func (c *crossing) fault(err error) *fault.Error {
 // which could name what lies outside.
 func plain(err error) error {
 	var f *fault.Error
+	known := errors.As(err, &f)
+	over := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	switch {
-	case errors.As(err, &f):
-		return err
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case over && (!known || f.Code == fault.IOFailed): // a copy that its context ended
 		return &fault.Error{Code: fault.Cancelled, Retry: true, Err: err}
+	case known:
+		return err
 	case errors.Is(err, fs.ErrNotExist):
 		return &fault.Error{Code: fault.PathMissing, Err: err}
 	default:

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/core/textsafe"
 )
 
 // Outcome says what an operation did and did not do. Its zero value claims
@@ -98,7 +99,7 @@ func (o Outcome) Lines() []string {
 	add(o.DryRun, "dry_run: true, nothing was changed")
 	add(o.NoCAS, "cas: false, a change in the last moment would not have been noticed")
 	for _, w := range o.Warnings {
-		lines = append(lines, "warning: "+w)
+		lines = append(lines, "warning: "+textsafe.Clean(w).String())
 	}
 	return lines
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"strings"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/pathguard"
@@ -45,7 +46,7 @@ type Walk struct {
 	top  *operand
 	left int
 
-	Hidden     int  // entries that the policy denies to list
+	Hidden     int  // entries that the policy does not let be listed
 	Unreadable int  // directories that could not be opened
 	Full       bool // the limit was reached, so the rest is missing
 	Raced      bool // a directory vanished or became something else during the walk
@@ -71,6 +72,9 @@ type Item struct {
 
 // batch is how many entries are judged between two looks at the context.
 const batch = 1024
+
+// judgedBetween is the same for one decision that takes long.
+const judgedBetween = 16
 
 // Entries returns what the directory holds and the policy lets be listed, with
 // facts if asked for. ok is false where it can't be read; the walk counts that
@@ -104,7 +108,10 @@ func (w *Walk) Entries(dir pathguard.Name, facts bool) (items []Item, ok bool, e
 }
 
 func (w *Walk) keep(items []Item, d *pathguard.Dir, entries []pathguard.Entry, facts bool) []Item {
-	for _, e := range entries {
+	for i, e := range entries {
+		if i%judgedBetween == 0 && w.ctx.Err() != nil {
+			return items // the caller looks at the context next
+		}
 		if !w.allowed(d.Name(), e) {
 			w.Hidden++
 			continue
@@ -131,13 +138,13 @@ func (w *Walk) miss(err error) {
 	w.Unreadable++
 }
 
-// allowed reports whether the policy lets the entry be listed. Asking a person
-// for each name of a listing would protect nothing, so an ask shows the name.
-// A name that can't be spelled as a resource is shown as unreachable.
+// allowed reports whether the policy lets the entry be listed. What it asks
+// about is left out too: nobody was asked. A name that can't be spelled as a
+// resource is judged by how it would be drawn.
 func (w *Walk) allowed(dir pathguard.Name, e pathguard.Entry) bool {
-	name, err := dir.Join(e.Name)
+	name, err := dir.Join(strings.ToValidUTF8(e.Name, "\uFFFD"))
 	if err != nil {
 		return true
 	}
-	return w.gate.evaluate(core.FSList, name.Resource()).Decision != core.Deny
+	return w.gate.evaluate(core.FSList, name.Resource()).Decision == core.Allow
 }

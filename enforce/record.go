@@ -67,7 +67,7 @@ func recorded(v core.Verdict, f *fault.Error) core.Verdict {
 	if f.Code == fault.PolicyAsk {
 		return v
 	}
-	return core.Verdict{Decision: core.Deny, Reason: core.Reason{Decision: core.Deny, Step: core.StepContainment, Why: f.Error()}}
+	return core.Verdict{Decision: core.Deny, Reason: core.Reason{Decision: core.Deny, Step: core.StepContainment, Why: f.Because()}}
 }
 
 // recorded is the operand's canonical name, or the caller's spelling as an

@@ -17,9 +17,11 @@ var (
 	newNameActions = []core.Action{core.FSRename, core.FSWrite, core.FSCreate}
 	deleteActions  = []core.Action{core.FSDelete}
 	// fixedActions are those whose decision a move may not loosen: a file that
-	// can't be read, written or deleted under its old name doesn't become so
+	// can't be read, listed, written or deleted under its old name doesn't become so
 	// under a new one.
-	fixedActions = []core.Action{core.FSRead, core.FSWrite, core.FSDelete}
+	fixedActions = []core.Action{core.FSRead, core.FSList, core.FSWatch, core.FSWrite, core.FSDelete}
+	// shownActions are those of them that a copy must not loosen.
+	shownActions = []core.Action{core.FSRead, core.FSList, core.FSWatch}
 )
 
 // MakeDir makes a directory and those above it that are missing, each one
@@ -98,7 +100,7 @@ func (g *Gate) Move(ctx context.Context, source, destination string, call Call) 
 
 // judgeMove judges the entry and, of a directory, all that goes with it.
 func (c *crossing) judgeMove(ctx context.Context, from, to *operand) error {
-	if err := c.judgeNewName(from.name, to.name); err != nil {
+	if err := c.judgeNewName(from.name, to.name, fixedActions); err != nil {
 		return err
 	}
 	if from.target.Info().Kind == pathguard.KindFile {
@@ -115,7 +117,7 @@ func (c *crossing) judgeMove(ctx context.Context, from, to *operand) error {
 		if err := judgeAll(c, newNameActions, renamed.Resource()); err != nil {
 			return err
 		}
-		if err := c.judgeNewName(n, renamed); err != nil || info.Kind != pathguard.KindFile {
+		if err := c.judgeNewName(n, renamed, fixedActions); err != nil || info.Kind != pathguard.KindFile {
 			return err
 		}
 		return movableContent(n)
@@ -124,8 +126,8 @@ func (c *crossing) judgeMove(ctx context.Context, from, to *operand) error {
 
 // judgeNewName applies the decisions about the old name that would become
 // looser under the new one.
-func (c *crossing) judgeNewName(from, to pathguard.Name) error {
-	for _, a := range fixedActions {
+func (c *crossing) judgeNewName(from, to pathguard.Name, actions []core.Action) error {
+	for _, a := range actions {
 		old := c.gate.evaluate(a, from.Resource())
 		if old.Decision >= c.gate.evaluate(a, to.Resource()).Decision {
 			continue
@@ -156,7 +158,22 @@ func (c *crossing) descend(ctx context.Context, o *operand, visit func(pathguard
 	if o.target.Info().Kind != pathguard.KindDir {
 		return nil
 	}
-	return o.target.Descendants(ctx, c.gate.o.MaxEntries, visit)
+	return o.target.Descendants(ctx, c.gate.o.MaxEntries, c.discreet(o, visit))
+}
+
+// discreet keeps a refusal from telling of a name that the policy hides: it
+// then says only that there is one.
+func (c *crossing) discreet(o *operand, visit func(pathguard.Name, pathguard.Info) error) func(pathguard.Name, pathguard.Info) error {
+	return func(n pathguard.Name, info pathguard.Info) error {
+		err := visit(n, info)
+		if err == nil || c.gate.evaluate(core.FSList, n.Resource()).Decision == core.Allow {
+			return err
+		}
+		return &fault.Error{
+			Code: fault.PolicyDenied, Resource: o.name.Resource().String(), Err: err,
+			Rule: "the policy protects something beneath it", Hint: "move, copy or delete what is beneath it one by one",
+		}
+	}
 }
 
 func rebase(n, from, to pathguard.Name) (pathguard.Name, error) {

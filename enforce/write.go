@@ -62,7 +62,7 @@ func (g *Gate) Edit(ctx context.Context, spelling string, change func([]byte) ([
 // Append adds to the end of a file, or makes it.
 func (g *Gate) Append(ctx context.Context, spelling string, content []byte, call Call) (Outcome, error) {
 	c := writing(spelling, call)
-	c.check = func(context.Context) error { return c.operands[0].writable() }
+	c.check = func(context.Context) error { return c.keepsEscapes(content) }
 	c.perform = func(context.Context) error {
 		t := c.operands[0].target
 		if !t.Exists() {
@@ -99,23 +99,31 @@ func (c *crossing) wrote(w pathguard.Written, err error) error {
 	return err
 }
 
+// keepsEscapes refuses content that may carry what only a reader was shown: the
+// escaped form of a tag that the file has not, or that it has beside live
+// ones. A file that can't be read tells nothing here either.
 func (c *crossing) keepsEscapes(content []byte) error {
 	o := &c.operands[0]
-	if err := o.writable(); err != nil || !o.target.Exists() {
+	if err := o.writable(); err != nil {
 		return err
 	}
 	escapes := untrusted.Escapes(string(content))
 	if escapes == 0 {
 		return nil
 	}
+	refusal := &fault.Error{Code: fault.TextEscaped, Resource: o.name.Resource().String()}
+	if !o.target.Exists() || c.gate.evaluate(core.FSRead, o.name.Resource()).Decision != core.Allow {
+		return refusal
+	}
 	before, err := o.content()
 	if err != nil {
 		return err
 	}
-	if escapes <= untrusted.Escapes(string(before)) {
-		return nil
+	shown := untrusted.Bare(untrusted.File, string(before)).String()
+	if escapes > untrusted.Escapes(string(before)) || shown != string(before) {
+		return refusal
 	}
-	return &fault.Error{Code: fault.TextEscaped, Resource: o.name.Resource().String()}
+	return nil
 }
 
 // writable refuses what a write could not replace, before anything is done.
