@@ -67,19 +67,32 @@ func secrets() []entry {
 func runsByItself() []entry {
 	return []entry{
 		{
+			// commondir and gitdir make a repository take its configuration and
+			// hooks from elsewhere, and the todo lists hold commands
+			// (gitrepository-layout, git-rebase).
 			name: "git", anyway: "**/.git/hooks/**\n**/.git/config\n**/.git/config.worktree\n" +
-				"**/.git/worktrees/*/config.worktree\n**/.git/info/attributes\n**/.git/modules/**/hooks/**\n" +
-				"**/.git/modules/**/config\n**/.git/modules/**/config.worktree\n**/.git/modules/**/info/attributes",
+				"**/.git/commondir\n**/.git/gitdir\n**/.git/rebase-merge/**\n**/.git/sequencer/**\n" +
+				"**/.git/worktrees/*/config.worktree\n**/.git/worktrees/*/commondir\n**/.git/worktrees/*/gitdir\n" +
+				"**/.git/info/attributes\n**/.git/modules/**/hooks/**\n" +
+				"**/.git/modules/**/config\n**/.git/modules/**/config.worktree\n**/.git/modules/**/info/attributes\n" +
+				"**/.git/modules/**/commondir\n**/.git/modules/**/gitdir\n**/.husky/**",
 			home: ".gitconfig\n.config/git/**",
 		},
-		{name: "shell", home: ".bashrc\n.bash_profile\n.bash_login\n.profile\n.zshrc\n.zshenv\n.zprofile\n" +
-			".zlogin\n.config/fish/**\n.xprofile\n.xsessionrc"},
+		// A file .git points to a repository and a folder .git is one: neither is
+		// made, moved or replaced. What lies in one is judged by the entry above.
+		{name: "git", anyway: "**/.git", except: "**/.git/*/**"},
+		{
+			name: "shell", home: ".bashrc\n.bashrc.d/**\n.bash_profile\n.bash_login\n.bash_logout\n.bash_aliases\n.profile\n" +
+				".zshrc\n.zshenv\n.zprofile\n.zlogin\n.zlogout\n.config/fish/**\n.xprofile\n.xsessionrc\n.pam_environment\n" +
+				".config/environment.d/**",
+		},
 		{
 			name: "autostart", anyway: "**/spool/cron/**\n**/etc/crontab\n**/etc/cron.*/**",
-			home: ".config/autostart/**\n.config/systemd/**\nLibrary/LaunchAgents/**",
+			home: ".config/autostart/**\n.config/systemd/**\n.local/share/systemd/user/**\nLibrary/LaunchAgents/**",
 		},
 		{name: "agents", anyway: "**/.claude/settings*.json\n**/.claude/hooks/**\n**/.mcp.json\n**/.cursor/mcp.json\n" +
-			"**/.cursor/hooks.json\n**/.codex/**\n**/.gemini/settings.json\n**/.github/hooks/**\n**/.windsurf/**\n" +
+			"**/.cursor/hooks.json\n**/.codex/**\n**/.gemini/settings.json\n**/.qwen/settings.json\n**/.roo/mcp.json\n**/.amazonq/mcp.json\n" +
+			"**/.github/hooks/**\n**/.windsurf/**\n" +
 			"**/.kiro/**\n**/.opencode/**"},
 		{name: "editors", anyway: "**/.vscode/tasks.json\n**/.vscode/launch.json\n**/.vscode/settings.json\n" +
 			"**/.vscode/mcp.json\n**/.idea/workspace.xml\n**/.envrc"},
@@ -95,7 +108,7 @@ func Entries() []string {
 			names = append(names, e.name)
 		}
 	}
-	return names
+	return slices.Compact(names) // an entry may have a part with exceptions of its own
 }
 
 func (p *Policy) compileBuiltin(c Config) error {

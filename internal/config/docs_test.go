@@ -329,7 +329,10 @@ func TestDocumentedActionsAreAskedFor(t *testing.T) {
 				continue
 			}
 			if tool == "move_file" && name == "a" { // what it may not loosen
-				want = append(want, "fs.read", "fs.write", "fs.delete")
+				want = append(want, "fs.read", "fs.list", "fs.write", "fs.delete")
+			}
+			if tool == "copy_file" && name == "a" {
+				want = append(want, "fs.list")
 			}
 			for _, a := range core.Actions() {
 				if !a.IsFile() || a == core.FSWatch {
