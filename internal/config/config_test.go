@@ -5,6 +5,7 @@ package config_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -241,6 +242,33 @@ func TestRoots(t *testing.T) {
 	}
 }
 
+// TestOneFolderTwoRoots: a folder that two roots name would be judged by the
+// rules of one of them only.
+func TestOneFolderTwoRoots(t *testing.T) {
+	p := newPlace(t)
+	p.user("version: 1\nroots:\n  a: { path: ., access: read }\n  b: { path: ., access: write }\n")
+	if _, err := config.Load(p.opts); fault.CodeOf(err) != fault.ConfigInvalid || !strings.Contains(fmt.Sprint(errors.Unwrap(err)), "too") {
+		t.Errorf("error %v: %v", err, errors.Unwrap(err))
+	}
+}
+
+// TestProjectPatternsAreBounded: what comes with a folder can't make decisions
+// slow; the same patterns of a user's own file are fine.
+func TestProjectPatternsAreBounded(t *testing.T) {
+	p := newPlace(t)
+	policy := "version: 1\ndeny:\n"
+	for i := range 200 {
+		policy += fmt.Sprintf("  - \"**/%d%s\"\n", i, strings.Repeat("?*a", 60))
+	}
+	p.user(policy)
+	p.load()
+	p.user("version: 1\n")
+	p.write(filepath.Join(p.dir, ".postern", "policy.yaml"), policy)
+	if _, err := config.Load(p.opts); fault.CodeOf(err) != fault.ConfigInvalid {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestRootFieldsAndWarnings(t *testing.T) {
 	p := newPlace(t)
 	p.user("version: 1\nroots:\n  a: { path: ., access: read, alias: res, mounts: [m/n], hardlinks: deny }\n  b: { path: ~/gone }\n  all: { path: / }\ndeny: [\"res://x\"]\nexamples:\n  - { fs.read: \"res://x/y\", decision: deny }\n  - { fs.write: \"a://z\", decision: deny }\n")
@@ -249,7 +277,8 @@ func TestRootFieldsAndWarnings(t *testing.T) {
 	if !r.ReadOnly || r.Alias != "res" || !cmp.Equal(r.Mounts, []string{"m/n"}) || !r.DenyHardlinks || !c.Roots[1].Missing {
 		t.Errorf("%+v", c.Roots)
 	}
-	if len(c.Warnings) != 2 || !strings.Contains(c.Warnings[0], "gone") || !strings.Contains(c.Warnings[1], "whole file system") {
+	if len(c.Warnings) != 4 || !strings.Contains(c.Warnings[0], "gone") || !strings.Contains(c.Warnings[1], "whole file system") ||
+		!strings.Contains(c.Warnings[2], "root a lies within root all") || !strings.Contains(c.Warnings[3], "root b lies within root all") {
 		t.Errorf("warnings %q", c.Warnings)
 	}
 	rel := strings.TrimPrefix(p.home, "/")

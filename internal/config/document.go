@@ -24,6 +24,7 @@ type document struct {
 	examples []example
 	later    []func(roots []policy.Root)
 	idle     []string // keys that it states and nothing heeds yet
+	written  int      // bytes of its patterns
 }
 
 // Root is a folder that requests may be about.

@@ -163,6 +163,7 @@ func (l *loader) checkRoots() error {
 			l.out.Warnings = append(l.out.Warnings, "root "+r.Name+" is "+r.Path+", the whole file system")
 		}
 	}
+	l.overlaps()
 	if l.unusable != nil {
 		return l.unusable
 	}
@@ -207,6 +208,25 @@ func (l *loader) refuse(r Root, because, next string) {
 	}
 	if l.unusable == nil {
 		l.unusable = usage(r.Path, because, next)
+	}
+}
+
+// overlaps refuses one folder as two roots, whose names the rules would not
+// know of each other, and warns of a root within another: a file there has the
+// inner root's name alone.
+func (l *loader) overlaps() {
+	for i, a := range l.out.Roots {
+		for j, b := range l.out.Roots {
+			rel, inside := beneath(a.Path, b.Path)
+			switch {
+			case i == j || !inside:
+			case rel == "" && i < j:
+				l.refuse(b, "it is the folder of the root "+a.Name+" too", "name it once")
+			case rel != "":
+				l.out.Warnings = append(l.out.Warnings, "root "+b.Name+" lies within root "+a.Name+
+					": rules anchored in "+a.Name+"://"+rel+" do not reach it; write them for "+b.Name+"://")
+			}
+		}
 	}
 }
 

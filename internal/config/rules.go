@@ -3,6 +3,7 @@
 package config
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/postern-gate/postern/core"
@@ -60,14 +61,48 @@ func (f *document) patterns(n *yaml.Node, what string, d core.Decision) []policy
 	return out
 }
 
+// maxProjectPatterns bounds the patterns of a file that comes with a folder: a
+// decision may cost as much as all of them times the name.
+const maxProjectPatterns = 32 << 10
+
+// alternatives is what other pattern languages write as (a|b).
+var alternatives = regexp.MustCompile(`\(.*\|.*\)`)
+
+// misread returns advice for a pattern that another tool would read in another
+// way than ours, so that its author would be wrong about what it guards.
+func misread(path string) string {
+	switch {
+	case strings.HasPrefix(path, "!"):
+		return `a pattern has no negation: say what is allowed or denied by an entry of its own, or write \! for a name that starts with it`
+	case strings.TrimSpace(path) != path:
+		return "a pattern neither begins nor ends with a blank: leave it out, or write it as [ ]"
+	case strings.HasPrefix(path, "~/"), strings.HasPrefix(path, "$"):
+		return "a pattern is anchored at a root and knows neither home nor variables: name a root for that folder, or write [~] or [$] for such a name"
+	case alternatives.MatchString(path):
+		return "a pattern has no alternatives: write an entry for each, or [(] and [|] for such a name"
+	}
+	for i := 0; i+1 < len(path); i++ {
+		if path[i] == '\\' {
+			if i++; path[i] >= '0' && path[i] <= '9' || path[i]|0x20 >= 'a' && path[i]|0x20 <= 'z' {
+				return "folders are separated by a slash; a backslash takes the next character as it is, and letters are that anyway"
+			}
+		}
+	}
+	return ""
+}
+
 // check looks at a pattern once the roots are known.
 func (f *document) check(n *yaml.Node, a core.Action, d core.Decision, text string) {
 	path := text
 	if _, rest, ok := strings.Cut(text, "://"); ok {
 		path = rest
 	}
-	if strings.HasPrefix(path, "!") {
-		f.fail(n, `a pattern has no negation: say what is allowed or denied by an entry of its own, or write \! for a name that starts with it`)
+	if advice := misread(path); advice != "" {
+		f.fail(n, "%s", advice)
+		return
+	}
+	if f.written += len(text); f.project && f.written > maxProjectPatterns {
+		f.fail(n, "the patterns of a project's own file are longer than %d bytes together", maxProjectPatterns)
 		return
 	}
 	f.later = append(f.later, func(roots []policy.Root) {
@@ -124,6 +159,8 @@ func (f *document) rule(a core.Action, n *yaml.Node) policy.Rules {
 		case !ok:
 		case key.Value == "else":
 			out.Else = &policy.Outcome{Decision: d, Pos: f.pos(value)}
+		case strings.EqualFold(key.Value, "else"):
+			f.fail(key, "write else in small letters, or [e]lse for a file of that name")
 		default:
 			text, ok := f.text(key, "a pattern")
 			if ok {
