@@ -32,6 +32,7 @@ type statusJSON struct {
 	Approver bool       `json:"approver"`
 	Levels   []string   `json:"levels"`
 	Gaps     []string   `json:"gaps"`
+	Warnings []string   `json:"warnings"`
 }
 
 func newStatus(env *Env) *cobra.Command {
@@ -79,7 +80,8 @@ func (o *options) status(env *Env, dirs []string, asJSON bool) error {
 	s := statusJSON{
 		document: newDocument("status"), Roots: []rootJSON{}, Files: append([]string{}, cfg.Files...),
 		Policy: cfg.Policy.Version(), State: w.stateDir, Made: stateErr == nil, Envelope: "on",
-		Levels: []string{"sdk: files through postern serve, by handle"},
+		Warnings: append([]string{}, cfg.Warnings...),
+		Levels:   []string{"sdk: files through postern serve, by handle"},
 		Gaps: []string{
 			"programs that don't go through postern are not confined",
 			"nobody can be asked yet: what the policy asks about is refused",
