@@ -96,23 +96,18 @@ func Prepare(name string) Path {
 // Match reports whether the pattern names path.
 func (p Pattern) Match(path string) bool {
 	prepared := Prepare(path)
-	return p.Names(&prepared)
+	return p.Matches(&prepared, false)
 }
 
 // MatchBeneath reports whether the pattern names path or a folder above it,
 // the root included.
 func (p Pattern) MatchBeneath(path string) bool {
 	prepared := Prepare(path)
-	return p.Covers(&prepared)
+	return p.Matches(&prepared, true)
 }
 
-// Names is Match for a prepared path.
-func (p *Pattern) Names(path *Path) bool { return p.match(path, false) }
-
-// Covers is MatchBeneath for a prepared path.
-func (p *Pattern) Covers(path *Path) bool { return p.match(path, true) }
-
-func (p *Pattern) match(path *Path, beneath bool) bool {
+// Matches is Match for a prepared path, or MatchBeneath.
+func (p *Pattern) Matches(path *Path, beneath bool) bool {
 	switch {
 	case p.exact == nil || !p.need.within(path.has):
 		return false

@@ -17,16 +17,14 @@ func (n Name) open(flags int) (fd int, st stat, err error) {
 	if err = n.guarded(); err != nil {
 		return -1, st, err
 	}
-	if fd, err = n.root.openAt(n.rel, flags|unix.O_CLOEXEC, 0); err != nil {
+	if fd, st, err = looked(n.root.openAt(n.rel, flags|unix.O_CLOEXEC, 0)); err != nil {
 		return -1, st, err
 	}
-	if st, err = statFD(fd); err == nil {
-		err = n.known(st.ident)
-	}
-	if err != nil {
+	if err = n.known(st.ident); err != nil {
 		unix.Close(fd)
+		return -1, st, err
 	}
-	return fd, st, err
+	return fd, st, nil
 }
 
 // Open opens the regular file with exactly this name for reading. A link on

@@ -79,6 +79,18 @@ func openat(dir int, entry string, flags int, mode uint32) (int, error) {
 	return retry(func() (int, error) { return unix.Openat(dir, entry, flags|unix.O_CLOEXEC, mode) })
 }
 
+// looked adds what was opened, or closes it.
+func looked(fd int, err error) (int, stat, error) {
+	if err != nil {
+		return -1, stat{}, err
+	}
+	st, err := statFD(fd)
+	if err != nil {
+		unix.Close(fd)
+	}
+	return fd, st, err
+}
+
 // again is the same for a call without a value.
 func again(call func() error) error {
 	for {
@@ -119,4 +131,11 @@ func (r *Root) traits() fsTraits {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.fs
+}
+
+// unlinkIf removes an entry if it is this file.
+func unlinkIf(dir int, entry string, id ident) {
+	if st, err := statAt(dir, entry); err == nil && st.ident == id {
+		_ = unlink(dir, entry, 0)
+	}
 }

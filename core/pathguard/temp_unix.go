@@ -29,17 +29,11 @@ type temp struct {
 // directory.
 func (t *Target) newTemp(mode uint32) (*temp, error) {
 	base := tempName()
-	fd, err := t.name.root.openAt(joinRel(t.parent.rel, base), unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|openFlags, mode)
+	fd, st, err := looked(t.name.root.openAt(joinRel(t.parent.rel, base), unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|openFlags, mode))
 	if err != nil {
 		return nil, err
 	}
-	tmp := &temp{t: t, fd: fd, base: base}
-	st, err := statFD(fd)
-	if err != nil {
-		tmp.discard()
-		return nil, err
-	}
-	tmp.id, tmp.named = st.ident, st.ident
+	tmp := &temp{t: t, fd: fd, base: base, id: st.ident, named: st.ident}
 	if at, err := statAt(t.dir, base); err != nil || at.ident != st.ident {
 		tmp.abandon()
 		return nil, t.name.stale(ruleFolder)
@@ -57,8 +51,8 @@ func (p *temp) discard() {
 // unname removes what has the temp name: the unfinished file, or the displaced
 // one, and nothing else.
 func (p *temp) unname() {
-	if st, err := statAt(p.t.dir, p.base); !p.keep && err == nil && st.ident == p.named {
-		_ = unix.Unlinkat(p.t.dir, p.base, 0)
+	if !p.keep {
+		unlinkIf(p.t.dir, p.base, p.named)
 	}
 	p.keep = true
 }
@@ -66,15 +60,10 @@ func (p *temp) unname() {
 // abandon removes an empty temp file that was made in a directory which is not
 // the pinned one, if that one is still to be found.
 func (p *temp) abandon() {
-	p.keep = true
-	p.discard()
-	dir, err := p.t.parent.openParent()
-	if err != nil {
-		return
-	}
-	defer unix.Close(dir)
-	if st, err := statAt(dir, p.base); err == nil && st.ident == p.id {
-		_ = unix.Unlinkat(dir, p.base, 0)
+	defer unix.Close(p.fd)
+	if dir, err := p.t.parent.openParent(); err == nil {
+		unlinkIf(dir, p.base, p.id)
+		unix.Close(dir)
 	}
 }
 

@@ -119,8 +119,6 @@ func (t *tracer) take(name string) (bool, error) {
 // stuck decides about a component that could not be opened.
 func (t *tracer) stuck(name string, err error) (bool, error) {
 	switch {
-	case err == unix.ELOOP:
-		return t.link(name)
 	case err == unix.ENOENT && t.equiv:
 		return t.takeEqual(name)
 	case err == unix.ENOENT && slices.Contains(t.pending, ".."):

@@ -115,32 +115,31 @@ func (r *Root) walk(root int, rel string, flags int, mode uint32) (int, error) {
 // landing is what a step arrived at.
 type landing struct {
 	fsTraits
-	ident
 	kind Kind
 }
 
 // step opens one entry of a directory without following it. upTo is the path
 // so far, which says whether a mount point there is listed.
 func (r *Root) step(dir int, at fsTraits, upTo, name string, flags int, mode uint32) (int, landing, error) {
-	fd, err := openat(dir, name, flags|unix.O_NOFOLLOW, mode)
-	if err == unix.ENOTDIR && isLink(dir, name) {
-		err = unix.ELOOP // O_DIRECTORY has its own word for it
-	}
-	if err != nil {
+	fd, st, err := looked(openat(dir, name, flags|unix.O_NOFOLLOW, mode))
+	switch {
+	case err == unix.ENOTDIR && isLink(dir, name):
+		return -1, landing{}, unix.ELOOP // O_DIRECTORY has its own word for it
+	case err != nil:
 		return -1, landing{}, err
 	}
-	st, err := statFD(fd)
-	if err == nil && !at.holds(&st) {
-		at, err = r.enter(fd, strings.TrimSuffix(upTo, "/"))
+	upTo = strings.TrimSuffix(upTo, "/")
+	if !at.holds(&st) {
+		at, err = r.enter(fd, upTo)
 	}
 	if err == nil {
-		err = Name{root: r, rel: strings.TrimSuffix(upTo, "/")}.known(st.ident)
+		err = Name{root: r, rel: upTo}.known(st.ident)
 	}
 	if err != nil {
 		unix.Close(fd)
 		return -1, landing{}, err
 	}
-	return fd, landing{at, st.ident, st.kind()}, nil
+	return fd, landing{at, st.kind()}, nil
 }
 
 func isLink(dir int, name string) bool {

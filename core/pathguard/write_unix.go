@@ -78,20 +78,15 @@ func (t *Target) writable() error {
 
 // openOld opens the file that was judged, or refuses.
 func (t *Target) openOld(flags int) (*File, error) {
-	fd, err := openat(t.dir, t.base, flags|unix.O_NOFOLLOW|openFlags, 0)
+	fd, st, err := looked(openat(t.dir, t.base, flags|unix.O_NOFOLLOW|openFlags, 0))
 	if err != nil {
 		return nil, t.name.failure(err)
 	}
-	f := &File{fd: fd, name: t.name}
-	f.st, err = statFD(fd)
-	if err == nil && f.st.fingerprint() != t.st.fingerprint() {
-		err = t.name.stale(ruleGone)
-	}
-	if err != nil {
+	if st.fingerprint() != t.st.fingerprint() {
 		unix.Close(fd)
-		return nil, t.name.failure(err)
+		return nil, t.name.stale(ruleGone)
 	}
-	return f, nil
+	return &File{fd, t.name, st}, nil
 }
 
 // swap puts the temp file under the name and takes the old one away from it.

@@ -79,13 +79,17 @@ func version(p *Policy, c Config) string {
 		parts = append(parts, line("root", r.Name, r.Alias, strconv.FormatBool(r.ReadOnly)))
 	}
 	parts = append(parts, line("require", strconv.Itoa(int(p.ifMatch)), strconv.Itoa(int(p.confirm))))
-	parts = append(parts, p.secrets.canon("secrets")+p.runs.canon("runs"))
+	parts = p.runs.lines("runs", p.secrets.lines("secrets", parts))
 	for i := range p.layers {
 		parts = append(parts, p.layers[i].canon())
 	}
-	slices.Sort(parts)
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
+	sum := sha256.Sum256([]byte(sorted(parts)))
 	return hex.EncodeToString(sum[:])
+}
+
+func sorted(parts []string) string {
+	slices.Sort(parts)
+	return strings.Join(slices.Compact(parts), "\n")
 }
 
 // line joins fields so that no two lists of fields read the same.
@@ -96,44 +100,38 @@ func line(fields ...string) string {
 	return strings.Join(fields, " ")
 }
 
+// canon is all of a layer as one field.
 func (l *layer) canon() string {
-	parts := []string{
-		line("layer", strconv.FormatBool(l.fallback), strconv.FormatBool(l.tighten), l.root, strconv.FormatBool(l.bounded)),
-		l.deny.canon("deny"), l.allow.canon("allow"), l.rules.canon("rules"),
-	}
+	out := []string{line(strconv.FormatBool(l.fallback), strconv.FormatBool(l.tighten), l.root, strconv.FormatBool(l.bounded))}
+	out = l.rules.lines("rules", l.allow.lines("allow", l.deny.lines("deny", out)))
 	for name, t := range l.agents {
-		parts = append(parts, t.canon("agent "+name))
+		out = t.lines("agent "+name, out)
 	}
 	if l.general != nil {
-		parts = append(parts, line(l.general.reason.Rule))
+		out = append(out, line(l.general.reason.Rule))
 	}
-	slices.Sort(parts)
-	return strings.Join(parts, "\n")
+	return line("layer", sorted(out))
 }
 
-func (t *tables) canon(what string) string {
-	var parts []string
+func (t *tables) lines(what string, out []string) []string {
 	for a, tab := range *t {
 		head := what + " " + a.String()
-		parts = append(parts, tab.tight.canon(head)+tab.loose.canon(head))
+		out = tab.loose.lines(head, tab.tight.lines(head, out))
 		for c, r := range tab.class {
 			if r != nil {
-				parts = append(parts, line(head, core.Class(c).String(), r.reason.Decision.String()))
+				out = append(out, line(head, core.Class(c).String(), r.reason.Decision.String()))
 			}
 		}
 		if tab.orElse != nil {
-			parts = append(parts, line(head, "else", tab.orElse.reason.Decision.String()))
+			out = append(out, line(head, "else", tab.orElse.reason.Decision.String()))
 		}
 	}
-	slices.Sort(parts)
-	return strings.Join(parts, "\n")
+	return out
 }
 
-func (s *ruleset) canon(what string) string {
-	var parts []string
+func (s *ruleset) lines(what string, out []string) []string {
 	for _, r := range s.rules {
-		parts = append(parts, line(what, r.root, r.pattern.String(), r.reason.Decision.String(), r.reason.Builtin))
+		out = append(out, line(what, r.root, r.pattern.String(), r.reason.Decision.String(), r.reason.Builtin))
 	}
-	slices.Sort(parts)
-	return strings.Join(slices.Compact(parts), "\n")
+	return out
 }

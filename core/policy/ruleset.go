@@ -47,10 +47,7 @@ func (s *ruleset) first(q *query) *rule {
 }
 
 func (s *ruleset) matches(r *rule, q *query) bool {
-	if s.beneath {
-		return r.pattern.Covers(&q.path) && r.concerns(q)
-	}
-	return r.pattern.Names(&q.path) && r.concerns(q)
+	return r.pattern.Matches(&q.path, s.beneath) && r.concerns(q)
 }
 
 // all appends the reasons of every rule that matches.
@@ -71,7 +68,7 @@ func (r *rule) concerns(q *query) bool {
 		return false
 	}
 	for i := range r.except {
-		if r.except[i].Names(&q.path) && r.except[i].Match(glob.Key(q.name)) {
+		if r.except[i].Matches(&q.path, false) && r.except[i].Match(glob.Key(q.name)) {
 			return false
 		}
 	}

@@ -15,90 +15,58 @@ const (
 	variation       // kept up to two in a row, three or more are removed
 )
 
+// classes holds every range that is not kept, in order, but for the last two
+// code points of each plane.
+var classes = [...]struct {
+	first, last rune
+	class       class
+}{
+	{0x00, 0x08, control},
+	{'\t', '\n', breaks},
+	{0x0B, 0x0C, control},
+	{'\r', '\r', breaks},
+	{0x0E, 0x1F, control},
+	{0x7F, 0x9F, control},
+	{0xAD, 0xAD, remove},
+	{0x61C, 0x61C, remove},
+	{0x115F, 0x1160, blank}, // Hangul fillers
+	{0x180B, 0x180D, variation},
+	{0x180E, 0x180E, remove},
+	{0x180F, 0x180F, variation},
+	{0x200B, 0x200B, remove}, // ZWNJ and ZWJ come next and stay: Persian, emoji
+	{0x200E, 0x200F, remove},
+	{0x2028, 0x2029, blank},
+	{0x202A, 0x202E, remove},
+	{0x2060, 0x206F, remove},
+	{0x3164, 0x3164, blank}, // another filler
+	{0xFDD0, 0xFDEF, replace},
+	{0xFE00, 0xFE0F, variation},
+	{0xFEFF, 0xFEFF, remove},
+	{0xFFA0, 0xFFA0, blank}, // and its narrow form
+	{0xFFF9, 0xFFFB, remove},
+	{0x1BCA0, 0x1BCA3, remove},
+	{0x1D173, 0x1D17A, remove},
+	{0xE0000, 0xE00FF, remove}, // tags
+	{0xE0100, 0xE01EF, variation},
+	{0xE01F0, 0xE0FFF, remove},
+}
+
 // classify returns the class of a code point. An invalid byte is U+FFFD
 // before it gets here.
 func classify(r rune) class {
-	switch {
-	case r < 0xA0:
-		return classifyControl(r)
-	case r < 0x1100:
-		if r == 0xAD || r == 0x61C {
-			return remove
-		}
-		return keep
-	case r < 0x3000:
-		return classifySymbols(r)
-	case r < 0xFDD0:
-		if r == 0x3164 {
-			return blank
-		}
-		return keep
-	case r < 0x10000:
-		return classifyForms(r)
-	default:
-		return classifyAstral(r)
-	}
-}
-
-func classifyControl(r rune) class {
-	switch {
-	case r == '\t' || r == '\n' || r == '\r':
-		return breaks
-	case r < 0x20 || r >= 0x7F:
-		return control
-	}
-	return keep
-}
-
-// classifySymbols covers U+1100 to U+2FFF: Mongolian selectors, general
-// punctuation, two Hangul fillers.
-func classifySymbols(r rune) class {
-	switch {
-	case r >= 0x200B && r <= 0x206F:
-		switch {
-		case r == 0x200C || r == 0x200D: // ZWNJ and ZWJ: Persian, emoji
-			return keep
-		case r == 0x2028 || r == 0x2029:
-			return blank
-		case r <= 0x200F, r >= 0x202A && r <= 0x202E, r >= 0x2060:
-			return remove
-		}
-	case r == 0x115F || r == 0x1160:
-		return blank
-	case r == 0x180E:
-		return remove
-	case r >= 0x180B && r <= 0x180F: // Mongolian free variation selectors
-		return variation
-	}
-	return keep
-}
-
-// classifyForms covers U+FDD0 to U+FFFF.
-func classifyForms(r rune) class {
-	switch {
-	case r <= 0xFDEF || r >= 0xFFFE:
+	if r&0xFFFE == 0xFFFE {
 		return replace
-	case r >= 0xFE00 && r <= 0xFE0F:
-		return variation
-	case r == 0xFEFF || r >= 0xFFF9 && r <= 0xFFFB:
-		return remove
-	case r == 0xFFA0:
-		return blank
 	}
-	return keep
-}
-
-// classifyAstral covers what lies above the basic plane.
-func classifyAstral(r rune) class {
-	switch {
-	case r&0xFFFE == 0xFFFE:
-		return replace
-	case r >= 0xE0100 && r <= 0xE01EF:
-		return variation
-	case r >= 0xE0000 && r <= 0xE0FFF: // tags and the ignorable rest
-		return remove
-	case r >= 0x1BCA0 && r <= 0x1BCA3, r >= 0x1D173 && r <= 0x1D17A:
-		return remove
+	low, high := 0, len(classes)
+	for low < high {
+		if mid := (low + high) / 2; classes[mid].last < r {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	if low < len(classes) && classes[low].first <= r {
+		return classes[low].class
 	}
 	return keep
 }
