@@ -5,6 +5,7 @@ package policy
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/postern-gate/postern/core"
@@ -43,6 +44,12 @@ type actionSet uint16
 
 func (s actionSet) has(a core.Action) bool { return s&(1<<a) != 0 }
 
+// compiler compiles one policy and keeps the first error, at its place.
+type compiler struct {
+	roots []Root
+	err   error
+}
+
 // Compile returns the policy that c describes. It fails as a whole, with the
 // position of the first error, when a pattern is invalid or names an unknown
 // root or Lift an unknown entry.
@@ -55,90 +62,71 @@ func Compile(c Config) (*Policy, error) {
 	if c.Fallback != nil {
 		layers = append(slices.Clone(layers), *c.Fallback)
 	}
+	on := &compiler{roots: c.Roots}
 	for i, in := range layers {
-		l, err := compileLayer(in, c.Roots)
-		if err != nil {
-			return nil, err
-		}
+		l := on.layer(in)
 		l.fallback = i == len(c.Layers)
-		p.layers = append(p.layers, *l)
+		p.layers = append(p.layers, l)
+	}
+	if on.err != nil {
+		return nil, on.err
 	}
 	p.require(c)
 	p.version = version(p, c)
 	return p, nil
 }
 
-func compileLayer(in Layer, roots []Root) (*layer, error) {
-	l := &layer{tighten: in.Tighten, root: in.Root, bounded: in.Allow != nil}
+func (c *compiler) layer(in Layer) layer {
+	l := layer{tighten: in.Tighten, root: in.Root, bounded: in.Allow != nil}
 	l.outside = core.Reason{Decision: core.Deny, Step: core.StepBoundary, Rule: "allow", Pos: in.AllowPos}
-	if err := l.compileLists(in, roots); err != nil {
-		return nil, err
-	}
-	var err error
-	if l.rules, err = compileTables(core.StepRule, "", in.Rules, roots); err != nil {
-		return nil, err
-	}
-	l.agents = make(map[string]*tables, len(in.Agents))
-	for _, name := range slices.Sorted(maps.Keys(in.Agents)) {
-		t, err := compileTables(core.StepAgent, "agents "+name+" ", in.Agents[name], roots)
-		if err != nil {
-			return nil, err
-		}
-		l.agents[name] = &t
-	}
-	if in.Default != nil {
-		l.general = outcomeRule(core.StepDefault, "default", *in.Default)
-	}
-	return l, nil
-}
-
-func (l *layer) compileLists(in Layer, roots []Root) error {
-	deny, err := compileList(kindFile, core.StepDeny, core.Deny, in.Deny, roots)
-	if err != nil {
-		return err
-	}
+	deny := c.list(kindFile, core.StepDeny, core.Deny, in.Deny)
 	var program []rule // the same, as they read for programs
 	for i, r := range deny {
 		text := in.Deny[i].Text
 		if r.root != "" || strings.Contains(text, "/") && !strings.HasPrefix(text, "**") {
 			continue // anchored at a root, so it names no program
 		}
-		if _, r.pattern, err = compilePattern(kindProgram, core.Deny, text, roots); err != nil {
-			return at(err, in.Deny[i].Pos)
-		}
-		program = append(program, r)
+		program = append(program, c.rule(kindProgram, core.StepDeny, core.Deny, in.Deny[i]))
 	}
-	allow, err := compileList(kindFile, core.StepBoundary, core.Allow, in.Allow, roots)
-	if err != nil {
-		return err
+	allow := c.list(kindFile, core.StepBoundary, core.Allow, in.Allow)
+	l.deny, l.program, l.allow = newRuleset(deny, true), newRuleset(program, false), newRuleset(allow, false)
+	l.rules = c.tables(core.StepRule, "", in.Rules)
+	l.agents = make(map[string]*tables, len(in.Agents))
+	for _, name := range slices.Sorted(maps.Keys(in.Agents)) {
+		t := c.tables(core.StepAgent, "agents "+name+" ", in.Agents[name])
+		l.agents[name] = &t
 	}
-	l.deny, l.program = newRuleset(deny, true), newRuleset(program, false)
-	l.allow = newRuleset(allow, false)
-	return nil
+	if in.Default != nil {
+		l.general = outcomeRule(core.StepDefault, "default", *in.Default)
+	}
+	return l
 }
 
-func compileTables(step core.Step, prefix string, in map[core.Action]Rules, roots []Root) (tables, error) {
+func (c *compiler) tables(step core.Step, prefix string, in map[core.Action]Rules) tables {
 	out := make(tables, len(in))
 	for _, a := range slices.Sorted(maps.Keys(in)) {
-		t, err := compileTable(a, step, prefix+a.String(), in[a], roots)
-		if err != nil {
-			return nil, err
-		}
-		out[a] = t
+		out[a] = c.table(a, step, prefix+a.String(), in[a])
 	}
-	return out, nil
+	return out
 }
 
-func compileList(k kind, step core.Step, d core.Decision, in []Pattern, roots []Root) ([]rule, error) {
+func (c *compiler) list(k kind, step core.Step, d core.Decision, in []Pattern) []rule {
 	rules := make([]rule, 0, len(in))
 	for _, p := range in {
-		r, err := patternRule(k, step, d, p, roots)
-		if err != nil {
-			return nil, err
-		}
-		rules = append(rules, r)
+		rules = append(rules, c.rule(k, step, d, p))
 	}
-	return rules, nil
+	return rules
+}
+
+// rule compiles one written pattern.
+func (c *compiler) rule(k kind, step core.Step, d core.Decision, p Pattern) rule {
+	root, pattern, err := compilePattern(k, d, p.Text, c.roots)
+	if err != nil && c.err == nil {
+		c.err = at(err, p.Pos)
+	}
+	return rule{root: root, pattern: pattern, reason: core.Reason{
+		Decision: d, Step: step, Rule: d.String() + " " + strconv.Quote(p.Text), Pos: p.Pos, Why: p.Why,
+	}}
 }
 
 // require collects the preconditions: each layer adds, and the default holds

@@ -5,7 +5,6 @@ package policy
 import (
 	"cmp"
 	"slices"
-	"strconv"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/glob"
@@ -110,25 +109,11 @@ func (t *table) all(q *query, out []core.Reason) []core.Reason {
 	return out
 }
 
-// patternRule compiles one written pattern.
-func patternRule(k kind, step core.Step, d core.Decision, p Pattern, roots []Root) (rule, error) {
-	root, pattern, err := compilePattern(k, d, p.Text, roots)
-	if err != nil {
-		return rule{}, at(err, p.Pos)
-	}
-	return rule{root: root, pattern: pattern, reason: core.Reason{
-		Decision: d, Step: step, Rule: d.String() + " " + strconv.Quote(p.Text), Pos: p.Pos, Why: p.Why,
-	}}, nil
-}
-
-// compileTable compiles the rules of one action; what names them in texts.
-func compileTable(a core.Action, step core.Step, what string, in Rules, roots []Root) (*table, error) {
+// table compiles the rules of one action; what names them in texts.
+func (c *compiler) table(a core.Action, step core.Step, what string, in Rules) *table {
 	var tight, loose []rule
 	for _, m := range in.Matches {
-		r, err := patternRule(kindOf(a), step, m.Decision, m.Pattern, roots)
-		if err != nil {
-			return nil, err
-		}
+		r := c.rule(kindOf(a), step, m.Decision, m.Pattern)
 		if m.Decision == core.Allow {
 			loose = append(loose, r)
 		} else {
@@ -137,16 +122,16 @@ func compileTable(a core.Action, step core.Step, what string, in Rules, roots []
 	}
 	t := &table{tight: newRuleset(tight, kindOf(a) != kindProgram), loose: newRuleset(loose, false)}
 	if in.Else != nil {
+		text := what
 		if len(in.Matches)+len(in.Class) > 0 {
-			t.orElse = outcomeRule(step, what+" else", *in.Else)
-		} else {
-			t.orElse = outcomeRule(step, what, *in.Else)
+			text += " else"
 		}
+		t.orElse = outcomeRule(step, text, *in.Else)
 	}
 	if a == core.ToolCall {
 		t.compileClasses(step, what, in.Class)
 	}
-	return t, nil
+	return t
 }
 
 func (t *table) compileClasses(step core.Step, what string, in map[core.Class]Outcome) {
