@@ -4,7 +4,6 @@ package fault
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/postern-gate/postern/core/textsafe"
 )
@@ -33,21 +32,20 @@ type Error struct {
 
 // Error returns "op resource: message" in lower case, safe to draw.
 func (e *Error) Error() string {
-	var b strings.Builder
-	if e.Op != "" {
-		b.WriteString(e.Op)
+	if what := e.what(); what != "" {
+		return what[1:] + ": " + e.Because()
 	}
-	if e.Resource != "" {
-		if e.Op != "" {
-			b.WriteByte(' ')
+	return e.Because()
+}
+
+// what is the operation and the resource, each after a blank.
+func (e *Error) what() (s string) {
+	for _, part := range []string{e.Op, textsafe.Name(e.Resource)} {
+		if part != "" {
+			s += " " + part
 		}
-		b.WriteString(textsafe.Name(e.Resource))
 	}
-	if b.Len() > 0 {
-		b.WriteString(": ")
-	}
-	b.WriteString(e.Because())
-	return b.String()
+	return s
 }
 
 // Unwrap returns the cause.
@@ -64,13 +62,7 @@ func (e *Error) Is(target error) bool {
 // door: what, because of what, and the one next step. Names are drawn safely;
 // the cause's own text is left out.
 func (e *Error) Lines() string {
-	what := e.Code.Kind().word() + ":"
-	for _, part := range []string{e.Op, textsafe.Name(e.Resource)} {
-		if part != "" {
-			what += " " + part
-		}
-	}
-	return what + "\nbecause: " + textsafe.Clean(e.Because()).String() +
+	return e.Code.Kind().word() + ":" + e.what() + "\nbecause: " + textsafe.Clean(e.Because()).String() +
 		"\nnext: " + textsafe.Clean(e.Next()).String()
 }
 

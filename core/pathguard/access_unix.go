@@ -60,7 +60,7 @@ func (n Name) OpenDir() (*Dir, error) {
 	if err != nil {
 		return nil, n.unreachedDir(err)
 	}
-	return &Dir{lister: newLister(fd), name: n, st: st}, nil
+	return &Dir{fd: fd, buf: make([]byte, listBuffer), name: n, st: st}, nil
 }
 
 // unreachedDir tells a file from a path through a file.

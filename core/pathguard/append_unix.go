@@ -37,15 +37,8 @@ func (t *Target) Append(content []byte, o WriteOptions) (Written, error) {
 	if err := t.sync(f.fd); err != nil {
 		return Written{}, t.name.halfway(err, "the content could not be written to the disk")
 	}
-	if err := t.settled(); err != nil {
-		return Written{}, err
-	}
-	st, err := statFD(f.fd)
-	now, err2 := statAt(t.dir, t.base)
-	if err != nil || err2 != nil || now.ident != st.ident {
-		return Written{}, t.name.halfway(errors.Join(err, err2), "another program replaced the file at the same moment")
-	}
-	return Written{Info: st.info()}, nil
+	info, err := t.arrived(f.st.ident)
+	return Written{Info: info}, err
 }
 
 // takeBack shortens a file to its old length unless somebody else wrote too.

@@ -16,24 +16,14 @@ import (
 // directory.
 const listBuffer = 16 << 10
 
-type lister struct {
-	fd    int
-	buf   []byte
-	ready []Entry
-}
-
-func newLister(fd int) *lister { return &lister{fd: fd, buf: make([]byte, listBuffer)} }
-
-func (l *lister) next() ([]Entry, error) { return readEntries(l.fd, l.buf) }
-
-func (l *lister) close() { unix.Close(l.fd) }
-
 // Dir is a directory, open for listing under the name that was judged. It is
 // not for use by several goroutines at once.
 type Dir struct {
-	*lister
-	name Name
-	st   stat
+	fd    int
+	buf   []byte
+	ready []Entry
+	name  Name
+	st    stat
 }
 
 // Name returns the canonical name it was opened with.
@@ -47,7 +37,7 @@ func (d *Dir) Entries(max int) ([]Entry, error) {
 		return nil, d.name.fault(fault.RequestInvalid, "a batch has at least one entry", nil)
 	}
 	for len(d.ready) < max {
-		batch, err := d.next()
+		batch, err := readEntries(d.fd, d.buf)
 		if err != nil {
 			return nil, d.name.failure(err)
 		}
@@ -109,7 +99,7 @@ func (d *Dir) Close() error {
 	if d.fd < 0 {
 		return d.name.fault(fault.Bug, "closed twice", nil)
 	}
-	d.close()
+	unix.Close(d.fd)
 	d.fd = -1
 	return nil
 }

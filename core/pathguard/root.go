@@ -34,17 +34,17 @@ type Options struct {
 // path.missing until a directory is there again at the same resolved path.
 type Root struct {
 	name, given string
+	resolved    string // where it is, or where alone it may appear
 	opts        Options
 	seam        seam
 	ws          atomic.Pointer[Workspace]
 	place       atomic.Pointer[place]
 
-	mu       sync.RWMutex // held for reading while fd is in use
-	fd       handle
-	open     bool
-	closed   bool
-	resolved string // where it is, or where alone it may appear
-	fs       fsTraits
+	mu     sync.RWMutex // held for reading while fd is in use
+	fd     handle
+	open   bool
+	closed bool
+	fs     fsTraits
 }
 
 // OpenRoot opens a directory as a root. A directory that is absent is no
@@ -104,16 +104,7 @@ func (r *Root) Given() string { return r.given }
 
 // Resolved returns the path with links resolved, as of OpenRoot. What is absent
 // then must appear as plain directories.
-func (r *Root) Resolved() string {
-	_, resolved := r.where()
-	return resolved
-}
-
-func (r *Root) where() (given, resolved string) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.given, r.resolved
-}
+func (r *Root) Resolved() string { return r.resolved }
 
 // Missing reports whether the directory is absent now. It looks.
 func (r *Root) Missing() bool {

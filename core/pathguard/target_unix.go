@@ -137,3 +137,15 @@ func (t *Target) settled() error {
 	}
 	return nil
 }
+
+// arrived proves, after a change, that this file has the judged name.
+func (t *Target) arrived(id ident) (Info, error) {
+	if err := t.settled(); err != nil {
+		return Info{}, err
+	}
+	st, err := statAt(t.dir, t.base)
+	if err != nil || st.ident != id {
+		return Info{}, t.name.halfway(err, "another program replaced the file at the same moment")
+	}
+	return st.info(), nil
+}

@@ -57,6 +57,13 @@ func (p *temp) unname() {
 	p.keep = true
 }
 
+// settle proves where the finished file is, once nothing has the temp name. It
+// is still open, so that its identity is its own.
+func (p *temp) settle() (Info, error) {
+	p.unname()
+	return p.t.arrived(p.id)
+}
+
 // abandon removes an empty temp file that was made in a directory which is not
 // the pinned one, if that one is still to be found.
 func (p *temp) abandon() {

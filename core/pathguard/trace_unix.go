@@ -171,8 +171,7 @@ func (t *tracer) up() error {
 		t.dirs, t.done = t.dirs[:last+1], t.done[:last]
 		return nil
 	}
-	_, resolved := t.root.where()
-	return t.rebase(path.Dir(resolved), t.pending)
+	return t.rebase(path.Dir(t.root.resolved), t.pending)
 }
 
 // rebase goes on in the root that holds an absolute path, lexically: what lies

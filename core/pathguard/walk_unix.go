@@ -183,10 +183,9 @@ func eachEntry(dir int, f func(Entry) bool) error {
 	if err != nil {
 		return err
 	}
-	l := newLister(fd)
-	defer l.close()
-	for {
-		batch, err := l.next()
+	defer unix.Close(fd)
+	for buf := make([]byte, listBuffer); ; {
+		batch, err := readEntries(fd, buf)
 		if err != nil || len(batch) == 0 {
 			return err
 		}

@@ -5,6 +5,7 @@ package pathguard
 import (
 	"net/url"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -75,15 +76,12 @@ func isControl(r rune) bool { return r < ' ' }
 func reserved(part string) bool {
 	base, _, _ := strings.Cut(part, ".")
 	base = strings.ToUpper(strings.TrimRight(base, " "))
-	switch base {
-	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "CLOCK$":
-		return true
+	for _, port := range [...]string{"COM", "LPT"} {
+		if digit, ok := strings.CutPrefix(base, port); ok && isPort(digit) {
+			return true
+		}
 	}
-	if digit, ok := strings.CutPrefix(base, "COM"); ok {
-		return isPort(digit)
-	}
-	digit, ok := strings.CutPrefix(base, "LPT")
-	return ok && isPort(digit)
+	return slices.Contains([]string{"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "CLOCK$"}, base)
 }
 
 // isPort: a digit, or one of the three superscript digits of Latin-1, which

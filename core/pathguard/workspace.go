@@ -101,9 +101,8 @@ func (w *Workspace) rebuild() {
 		l.mark(p)
 	}
 	for _, r := range w.roots {
-		given, resolved := r.where()
-		l.places = append(l.places, place{root: r, given: given, resolved: resolved})
-		l.climb(resolved)
+		l.places = append(l.places, place{root: r, given: r.given, resolved: r.resolved})
+		l.climb(r.resolved)
 	}
 	slices.SortStableFunc(l.places, func(a, b place) int { return len(b.resolved) - len(a.resolved) })
 	for i := range l.places {
@@ -127,13 +126,7 @@ func (w *Workspace) rebuild() {
 
 // mark adds one protected path under both spellings.
 func (l *layout) mark(path string) {
-	spellings := []string{path}
-	if real, err := resolve(path); err == nil && real != path {
-		spellings = append(spellings, real)
-	} else if dir, err := resolve(parent(path)); err == nil && real == "" {
-		spellings = append(spellings, joinPath(dir, path[strings.LastIndexByte(path, '/')+1:]))
-	}
-	for _, s := range spellings {
+	for _, s := range [...]string{path, expected(path)} {
 		l.denied = append(l.denied, s)
 		if id, ok := identify(s); ok {
 			l.ids[id] = struct{}{}

@@ -61,7 +61,8 @@ func (t *Target) Replace(content io.Reader, o WriteOptions) (Written, error) {
 	if err := t.swap(tmp, old, o, &w); err != nil {
 		return Written{}, err
 	}
-	return w, t.finish(tmp, &w)
+	w.Info, err = tmp.settle()
+	return w, err
 }
 
 // writable honours the read-only bit although a rename could go around it.
@@ -194,21 +195,6 @@ func (t *Target) mayRename() error {
 	return unix.EACCES
 }
 
-// finish proves that the new file has the name. The temp file is still open,
-// so that its identity is its own.
-func (t *Target) finish(tmp *temp, w *Written) error {
-	tmp.unname()
-	if err := t.settled(); err != nil {
-		return err
-	}
-	st, err := statAt(t.dir, t.base)
-	if err != nil || st.ident != tmp.id {
-		return t.name.halfway(err, "another program replaced the file at the same moment")
-	}
-	w.Info = st.info()
-	return nil
-}
-
 // Create makes a new regular file with this content, which never shows under
 // the name in part. Something that has the name already is
 // precondition.failed. The mode is subject to the umask or the directory's
@@ -231,7 +217,8 @@ func (t *Target) Create(content io.Reader, mode fs.FileMode) (Written, error) {
 		return Written{}, t.name.failure(err)
 	}
 	tmp.keep, w.CAS = true, true
-	return w, t.finish(tmp, &w)
+	w.Info, err = tmp.settle()
+	return w, err
 }
 
 // moveNew renames an entry to the target's absent name, never over anything.

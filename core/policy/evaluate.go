@@ -71,7 +71,7 @@ func (p *Policy) Evaluate(r core.Request) core.Verdict {
 	if deny := p.builtin(&q); deny != nil {
 		return verdict(&deny.reason)
 	}
-	base, narrow := undecided(), opinion{}
+	base, narrow := opinion{decides: true}, opinion{}
 	for i := range p.layers {
 		if p.layers[i].fallback && base.reason != nil {
 			break // somebody has decided, and it is the last one
@@ -171,8 +171,6 @@ type opinion struct {
 	decides bool
 }
 
-func undecided() opinion { return opinion{decides: true} }
-
 // stricter returns the stricter of two opinions; of equal ones that of the
 // earlier step, and else the first.
 func (o opinion) stricter(x opinion) opinion {
@@ -219,7 +217,10 @@ func (l *layer) rule(q *query) opinion {
 			general = r
 		}
 	}
-	agent := l.agent(q)
+	var agent *rule
+	if t := l.agentTable(q); t != nil {
+		agent = t.decide(q)
+	}
 	switch {
 	case agent == nil && general == nil:
 		return opinion{}
@@ -233,13 +234,6 @@ func (l *layer) rule(q *query) opinion {
 		return opinion{reason: &agent.reason, decides: true}
 	}
 	return opinion{reason: &general.reason, decides: true}
-}
-
-func (l *layer) agent(q *query) *rule {
-	if t := l.agentTable(q); t != nil {
-		return t.decide(q)
-	}
-	return nil
 }
 
 func (l *layer) agentTable(q *query) *table {
