@@ -29,26 +29,19 @@ func (w *Workspace) Parse(spelling string) ([]Name, error) {
 	case why != "", r != nil && abs:
 		return nil, refuse(fault.PathDenied, spelling, why)
 	case abs:
-		return one(w.absolute(spelling, path))
+		return w.absolute(spelling, path)
 	}
 	rel, ok := cleanRel(path)
 	switch {
 	case !ok:
 		return nil, refuse(fault.PathEscape, spelling, "")
 	case r != nil:
-		return one(r.innermost(rel), nil)
+		return []Name{r.innermost(rel)}, nil
 	}
 	return w.relative(rel), nil
 }
 
-func one(n Name, err error) ([]Name, error) {
-	if err != nil {
-		return nil, err
-	}
-	return []Name{n}, nil
-}
-
-func (w *Workspace) absolute(spelling, path string) (Name, error) {
+func (w *Workspace) absolute(spelling, path string) ([]Name, error) {
 	top := path[:rootLen(path, onWindows)]
 	rel := pathpkg.Clean("/" + path[len(top):])[1:] // the parent of / is /
 	p, rest, ok := w.layout.Load().locate(top + rel)
@@ -57,22 +50,19 @@ func (w *Workspace) absolute(spelling, path string) (Name, error) {
 		p, rest, ok = w.layout.Load().locateEqual(top + rel)
 	}
 	if !ok {
-		return Name{}, refuse(fault.PathEscape, spelling, "")
+		return nil, refuse(fault.PathEscape, spelling, "")
 	}
 	if p.root.strict() {
-		return Name{}, refuse(fault.PathDenied, spelling, ruleStrict)
+		return nil, refuse(fault.PathDenied, spelling, ruleStrict)
 	}
 	n := p.root.innermost(rest)
 	n.loose = loose
-	return n, nil
+	return []Name{n}, nil
 }
 
 func (w *Workspace) relative(rel string) (names []Name) {
 	for _, r := range w.roots {
-		if r.strict() {
-			continue
-		}
-		if n := r.innermost(rel); !slices.Contains(names, n) {
+		if n := r.innermost(rel); !r.strict() && !slices.Contains(names, n) {
 			names = append(names, n)
 		}
 	}

@@ -4,6 +4,7 @@ package pathguard
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -125,17 +126,12 @@ func traits(dir int) (fsTraits, error) {
 	if err != nil {
 		return fsTraits{}, err
 	}
-	t := fsTraits{mount: mount{st.mnt, st.dev}, folds: true}
 	kind := int64(f.Type) //nolint:unconvert // 32 bits on some processors
-	for _, k := range kernelFS {
-		t.kernel = t.kernel || k == kind
-	}
-	for _, k := range exactFS {
-		if k == kind {
-			t.folds = casefolded(dir)
-		}
-	}
-	return t, nil
+	return fsTraits{
+		mount:  mount{st.mnt, st.dev},
+		kernel: slices.Contains(kernelFS[:], kind),
+		folds:  !slices.Contains(exactFS[:], kind) || casefolded(dir),
+	}, nil
 }
 
 // casefolded is true too where the directory can't be asked.
