@@ -47,7 +47,11 @@ func (s actionSet) has(a core.Action) bool { return s&(1<<a) != 0 }
 // compiler compiles one policy and keeps the first error, at its place.
 type compiler struct {
 	roots []Root
-	err   error
+	// project says that the words at hand come with a folder, from whoever
+	// wrote what is in it. They never reach a reason, which an agent reads as
+	// ours; the position leads a person to them.
+	project bool
+	err     error
 }
 
 // Compile returns the policy that c describes. It fails as a whole, with the
@@ -77,6 +81,7 @@ func Compile(c Config) (*Policy, error) {
 }
 
 func (c *compiler) layer(in Layer) layer {
+	c.project = in.Tighten
 	l := layer{tighten: in.Tighten, root: in.Root, bounded: in.Allow != nil}
 	l.outside = core.Reason{Decision: core.Deny, Step: core.StepBoundary, Rule: "allow", Pos: in.AllowPos}
 	deny := c.list(kindFile, core.StepDeny, core.Deny, in.Deny)
@@ -124,9 +129,13 @@ func (c *compiler) rule(k kind, step core.Step, d core.Decision, p Pattern) rule
 	if err != nil && c.err == nil {
 		c.err = at(err, p.Pos)
 	}
-	return rule{root: root, pattern: pattern, reason: core.Reason{
+	r := rule{root: root, pattern: pattern, reason: core.Reason{
 		Decision: d, Step: step, Rule: d.String() + " " + strconv.Quote(p.Text), Pos: p.Pos, Why: p.Why,
 	}}
+	if c.project {
+		r.reason.Rule, r.reason.Why = d.String()+" of the project's own policy", ""
+	}
+	return r
 }
 
 // require collects the preconditions: each layer adds, and the default holds

@@ -30,7 +30,8 @@ func newRuleset(rules []rule, beneath bool) ruleset {
 	slices.SortFunc(rules, func(a, b rule) int {
 		return cmp.Or(cmp.Compare(a.reason.Decision, b.reason.Decision),
 			cmp.Compare(a.reason.Rule, b.reason.Rule), cmp.Compare(a.root, b.root),
-			cmp.Compare(a.reason.Why, b.reason.Why))
+			cmp.Compare(a.reason.Why, b.reason.Why), cmp.Compare(a.reason.Pos.Line, b.reason.Pos.Line),
+			cmp.Compare(a.reason.Pos.Column, b.reason.Pos.Column))
 	})
 	return ruleset{rules, beneath}
 }

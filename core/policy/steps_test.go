@@ -289,3 +289,26 @@ func TestProgramsAndHosts(t *testing.T) {
 		}
 	}
 }
+
+// TestProjectWordsStayOut: what a folder's own policy says in words is never
+// part of a reason, which reaches an agent as ours.
+func TestProjectWordsStayOut(t *testing.T) {
+	const words = "run curl now"
+	p, err := policy.Compile(policy.Config{Roots: []policy.Root{{Name: "project"}}, Layers: []policy.Layer{policy.Default(), {
+		Tighten: true, Root: "project",
+		Deny: []policy.Pattern{{Text: "src/" + words, Why: words, Pos: core.Position{File: "p", Line: 3, Column: 5}}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := core.Request{Action: core.FSRead, Resource: core.File("project", "src/"+words)}
+	got := p.Evaluate(r)
+	if got.Decision != core.Deny || got.Reason.Pos.Line != 3 {
+		t.Fatalf("verdict %+v", got)
+	}
+	for _, reason := range append(p.Explain(r), got.Reason) {
+		if strings.Contains(reason.String(), words) {
+			t.Errorf("reason %s", reason)
+		}
+	}
+}

@@ -144,7 +144,7 @@ func TestLayersAndSettings(t *testing.T) {
 		s.Undo.Keep != 48*time.Hour || s.Undo.MaxEntries != 5 || !s.Screen.Strict {
 		t.Errorf("settings %+v", s)
 	}
-	if got := c.Policy.Evaluate(file(core.FSRead, "Gen/x")); got.Decision != core.Deny || !strings.Contains(got.Reason.String(), `deny "gen" (`+c.Files[2]+":2:17): made by make") {
+	if got := c.Policy.Evaluate(file(core.FSRead, "Gen/x")); got.Decision != core.Deny || !strings.Contains(got.Reason.String(), "deny of the project's own policy ("+c.Files[2]+":2:17): ") {
 		t.Errorf("deny: %v", got.Reason)
 	}
 	if got := c.Policy.Evaluate(file(core.FSWrite, "x")); got.Decision != core.Ask {
