@@ -3,6 +3,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"runtime/debug"
@@ -30,6 +31,11 @@ type Call struct {
 	send   Send
 	token  []byte // progressToken, nil without
 	cancel context.CancelFunc
+	places *[Large + 1]chan struct{} // of the server, by load
+
+	placing sync.Mutex
+	place   func() // frees the place that the call has; nil without
+	ended   bool   // the answer is sent, or none will be
 
 	silent   atomic.Bool // answered or cancelled: nothing may follow
 	mu       sync.Mutex  // held while progress is sent
@@ -67,22 +73,16 @@ func (c *Call) Progress(done, total float64, message textsafe.Line) {
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-// run waits for a place, runs the tool and answers.
+// run waits for a place, runs the tool and answers. The place is held until the
+// answer is sent, so that results which wait for a slow reader are bounded too.
 func (s *Server) run(ctx context.Context, c *Call) {
 	defer c.Session.finish(c)
 	defer c.cancel()
-	place := s.loads[c.Tool.Load]
-	select {
-	case place <- struct{}{}:
-	case <-ctx.Done():
-		return
-	}
-	if ctx.Err() != nil { // both were ready
-		<-place
+	defer c.leave(true)
+	if _, err := c.take(ctx, c.Tool.Load, 1); err != nil {
 		return
 	}
 	result, bug := s.invoke(ctx, c)
-	<-place
 	if ctx.Err() != nil {
 		return // cancelled: no answer may follow
 	}
@@ -95,6 +95,52 @@ func (s *Server) run(ctx context.Context, c *Call) {
 	}
 	c.Session.release(c)
 	c.answer(*buf)
+}
+
+// take waits for a place of that load, which is free again when that many have
+// let it go.
+func (c *Call) take(ctx context.Context, load Load, holders int32) (release func(), err error) {
+	place := c.places[load]
+	select {
+	case place <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	c.placing.Lock()
+	defer c.placing.Unlock()
+	if err := ctx.Err(); err != nil || c.ended { // both were ready
+		<-place
+		return nil, cmp.Or(err, context.Canceled)
+	}
+	var left atomic.Int32
+	left.Store(holders)
+	release = func() {
+		if left.Add(-1) == 0 {
+			<-place
+		}
+	}
+	c.place = release
+	return release, nil
+}
+
+// leave frees the place that the call has, or its share in it.
+func (c *Call) leave(ended bool) {
+	c.placing.Lock()
+	defer c.placing.Unlock()
+	if c.place != nil {
+		c.place()
+	}
+	c.place, c.ended = nil, ended
+}
+
+// Large gives the place of the call back and waits for one of the few that
+// calls have which hold much memory, so that it keeps no small call waiting.
+// The place is held until the answer is sent and done, which must be called
+// once, has been: work that was given up holds its memory still. The error is
+// that of ctx.
+func (c *Call) Large(ctx context.Context) (done func(), err error) {
+	c.leave(false)
+	return c.take(ctx, Large, 2)
 }
 
 // answer sends the one answer, unless the call was cancelled before. Progress

@@ -249,7 +249,7 @@ func (s *Server) call(ctx context.Context, r request) func() {
 		s.invalid(r, fault.As(err).Rule)
 		return nil
 	}
-	c := &Call{Tool: s.tools[name], Session: r.session, id: r.id, modern: r.modern, send: r.send, token: progressToken(r.meta)}
+	c := &Call{Tool: s.tools[name], Session: r.session, id: r.id, modern: r.modern, send: r.send, token: progressToken(r.meta), places: &s.loads}
 	if c.Tool == nil {
 		s.invalid(r, "there is no tool of that name")
 		return nil

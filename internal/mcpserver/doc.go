@@ -18,8 +18,9 @@
 // its answer. A malformed line fails alone. A panic in a tool becomes an
 // internal.bug for its id. The number of calls in flight is bounded for the
 // session and by kind of work for the server, so searches never keep small
-// reads waiting. What a tool sends back is typed: text from outside only as
-// untrusted.Wrapped.
+// reads waiting. A place is held until the answer is sent, so the memory of what
+// nobody reads is bounded too, and so is that of the frames in work. What a tool
+// sends back is typed: text from outside only as untrusted.Wrapped.
 //
 // # Not guaranteed
 //

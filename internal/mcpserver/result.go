@@ -60,8 +60,9 @@ func (c *Content) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// size is about how many bytes the block takes in a message.
-func (c *Content) size() int { return len(c.text) + len(c.text)/16 + len(c.data)/3*4 + 256 }
+// size is how many bytes the block takes in a message, or a few more: a large
+// one is then encoded in memory of its own length.
+func (c *Content) size() int { return mcpwire.TextLen(c.text) + len(c.data)/3*4 + 256 }
 
 // Meta is one entry of a result's _meta. The key has a prefix, as
 // "dev.postern/result"; the value is JSON.

@@ -25,6 +25,12 @@ const (
 	// MaxSmall and MaxWalk are how many calls of each load run at once.
 	MaxSmall = 32
 	MaxWalk  = 4
+	MaxEdit  = 4
+	MaxLarge = 2
+	// MaxFrames bounds the sum of the lengths of the frames that one session
+	// has in work. The next one is read and waits until there is room; one
+	// that is larger goes alone.
+	MaxFrames = 128 << 20
 	// MaxRoots is how many roots a client may report.
 	MaxRoots = 256
 	// RootsTimeout is how long a client may take to report its roots.
@@ -40,10 +46,14 @@ const (
 // Load says which calls share a limit. The zero value is Small.
 type Load uint8
 
-// The loads: an answer at once, or a walk over many files.
+// The loads: an answer at once, a walk over many files, a change of a whole
+// text in memory. Large is for calls that turn out to hold much memory; no tool
+// begins with it, see Call.Large.
 const (
 	Small Load = iota
 	Walk
+	Edit
+	Large
 )
 
 // Hints are the annotations of a tool as MCP defines them. Destructive and
@@ -87,18 +97,22 @@ type Server struct {
 	list    []byte // tools
 	log     *slog.Logger
 	refused func(*Session, *fault.Error)
-	loads   [2]chan struct{}
+	loads   [Large + 1]chan struct{}
 	buffers sync.Pool
 	limit   int // of one line, in bytes
+	frames  int // of the lines in work, in bytes
 }
 
 // New makes a server. It fails on a tool without a name, handler or class, on
 // two of one name, and on a schema that is not a JSON object.
 func New(c Config) (*Server, error) {
 	s := &Server{
-		tools: make(map[string]*Tool, len(c.Tools)), log: c.Log, refused: c.Refused, limit: mcpwire.MaxFrame,
+		tools: make(map[string]*Tool, len(c.Tools)), log: c.Log, refused: c.Refused,
+		limit: mcpwire.MaxFrame, frames: MaxFrames,
 	}
-	s.loads = [2]chan struct{}{Small: make(chan struct{}, MaxSmall), Walk: make(chan struct{}, MaxWalk)}
+	for load, most := range map[Load]int{Small: MaxSmall, Walk: MaxWalk, Edit: MaxEdit, Large: MaxLarge} {
+		s.loads[load] = make(chan struct{}, most)
+	}
 	s.buffers.New = func() any { return new([]byte) }
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -132,7 +146,7 @@ func New(c Config) (*Server, error) {
 }
 
 func (t *Tool) check() error {
-	if t.Name == "" || t.Call == nil || t.Class == core.ClassUnknown || t.Load > Walk {
+	if t.Name == "" || t.Call == nil || t.Class == core.ClassUnknown || t.Load >= Large {
 		return fmt.Errorf("tool %q is incomplete", t.Name)
 	}
 	if _, err := mcpwire.NewObject(t.InputSchema); err != nil || t.InputSchema == nil {

@@ -84,7 +84,11 @@ func (n *Session) Close(ctx context.Context) bool {
 	return n.wait(ctx)
 }
 
-// wait waits for the calls in flight.
+// Go runs f beside a call of the session. It may outlive the call, and the end
+// of the session waits for it as for a call. Only a call in flight may use it.
+func (n *Session) Go(f func()) { n.work.Go(f) }
+
+// wait waits for the calls in flight and what they left running.
 func (n *Session) wait(ctx context.Context) bool {
 	idle := make(chan struct{})
 	go func() {

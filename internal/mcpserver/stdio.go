@@ -39,8 +39,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 		return err
 	}
 	n := s.NewSession(send)
+	room := newFrameRoom(s.frames)
 	ended := make(chan error, 1)
-	go func() { ended <- s.read(ctx, n, in, send) }()
+	go func() { ended <- s.read(ctx, n, in, send, room) }()
 	var err error
 	select {
 	case err = <-ended:
@@ -63,8 +64,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	return err
 }
 
-// read hands each line to Dispatch until the input ends.
-func (s *Server) read(ctx context.Context, n *Session, in io.Reader, send Send) error {
+// read hands each line to Dispatch until the input ends. It waits while the
+// lines in work hold too much memory.
+func (s *Server) read(ctx context.Context, n *Session, in io.Reader, send Send, room *frameRoom) error {
 	reader := mcpwire.NewReader(in, s.limit)
 	for ctx.Err() == nil {
 		frame, err := reader.Next()
@@ -76,10 +78,16 @@ func (s *Server) read(ctx context.Context, n *Session, in io.Reader, send Send) 
 			return nil
 		case err != nil:
 			return err
-		default:
-			if work := s.Dispatch(ctx, n, frame, send); work != nil {
-				go work()
+		case room.take(ctx, len(frame)):
+			work := s.Dispatch(ctx, n, frame, send)
+			if work == nil {
+				room.free(len(frame))
+				continue
 			}
+			go func() {
+				defer room.free(len(frame))
+				work()
+			}()
 		}
 	}
 	return context.Cause(ctx)

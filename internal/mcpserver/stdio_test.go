@@ -29,7 +29,7 @@ func TestNewRefuses(t *testing.T) {
 		"no schema":       func(tool *Tool) { tool.InputSchema = nil },
 		"schema no JSON":  func(tool *Tool) { tool.InputSchema = []byte("{") },
 		"schema an array": func(tool *Tool) { tool.InputSchema = []byte("[]") },
-		"unknown load":    func(tool *Tool) { tool.Load = Walk + 1 },
+		"unknown load":    func(tool *Tool) { tool.Load = Large },
 	}
 	if _, err := New(Config{Tools: []Tool{good}}); err != nil {
 		t.Fatal(err)

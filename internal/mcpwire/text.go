@@ -137,6 +137,58 @@ func appendEscaped(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
+// TextLen returns how many bytes valid text takes as a JSON string, without the
+// quotes; a byte that isn't UTF-8 counts as itself.
+func TextLen[T []byte | string](s T) int {
+	n := len(s)
+	for i := skipText(s, 0); i < len(s); i = skipText(s, i+1) {
+		n += escapedLen(s[i]) - 1
+	}
+	return n
+}
+
+// Fit returns the length of the longest beginning of s that takes at most that
+// many bytes as a JSON string. It may end within a character.
+func Fit[T []byte | string](s T, most int) int {
+	at := 0
+	for most > 0 && at < len(s) {
+		plain := min(skipText(s[at:min(len(s), at+most)], 0), most)
+		at, most = at+plain, most-plain
+		if plain > 0 || at == len(s) {
+			continue
+		}
+		if most -= escapedLen(s[at]); most >= 0 {
+			at++
+		}
+	}
+	return at
+}
+
+// FitEnd is Fit for the longest end of s, and returns where that begins.
+func FitEnd[T []byte | string](s T, most int) int {
+	at := len(s)
+	for at > 0 {
+		n := 1
+		if c := s[at-1]; c < ' ' || c == '"' || c == '\\' {
+			n = escapedLen(c)
+		}
+		if most -= n; most < 0 {
+			break
+		}
+		at--
+	}
+	return at
+}
+
+// escapedLen is how many bytes appendEscaped appends.
+func escapedLen(c byte) int {
+	switch c {
+	case '"', '\\', '\b', '\f', '\n', '\r', '\t':
+		return 2
+	}
+	return 6
+}
+
 // AppendBase64 appends data as a JSON string in base64 (RFC 4648, section 4).
 func AppendBase64(dst, data []byte) []byte {
 	dst = slices.Grow(dst, base64.StdEncoding.EncodedLen(len(data))+2)
