@@ -14,13 +14,13 @@ const maxPattern = 4096
 
 // Pattern is a compiled pattern. Its zero value matches nothing.
 type Pattern struct {
+	need   sieve // what a matching plain name has
 	text   string
 	exact  []segment
 	folded []segment // nil unless made by CompileFolded
 	// negated: it has a class that may hold a capital and not its small
 	// letter, so that a match by key does not follow from one by bytes.
 	negated bool
-	need    sieve // what a matching plain name has
 }
 
 // String returns the pattern as it was written.
@@ -51,48 +51,42 @@ type token struct {
 // Compile returns the pattern that compares byte for byte, for rules that
 // allow. The error is a fault.ConfigInvalid whose Rule says what is wrong.
 func Compile(pattern string) (Pattern, error) {
-	exact, err := parse(pattern)
-	if err != nil {
-		return Pattern{}, err
-	}
-	return Pattern{text: pattern, exact: exact, need: need(exact)}, nil
+	p, err := parse(pattern)
+	p.need = need(p.exact)
+	return p, err
 }
 
 // CompileFolded returns the pattern for rules that tighten: it matches a name
 // byte for byte or by its Key. Errors are those of Compile.
 func CompileFolded(pattern string) (Pattern, error) {
-	exact, err := parse(pattern)
-	if err != nil {
-		return Pattern{}, err
-	}
-	p := Pattern{text: pattern, exact: exact, folded: make([]segment, len(exact))}
-	for i, s := range exact {
-		p.folded[i] = s.fold()
+	p, err := parse(pattern)
+	for _, s := range p.exact {
+		p.folded = append(p.folded, s.fold())
 		for _, t := range s.tokens {
 			p.negated = p.negated || t.class.negated
 		}
 	}
 	p.need = need(p.folded)
-	return p, nil
+	return p, err
 }
 
-func parse(pattern string) ([]segment, error) {
+func parse(pattern string) (Pattern, error) {
 	if msg := screen(pattern); msg != "" {
-		return nil, invalid(pattern, msg)
+		return Pattern{}, invalid(pattern, msg)
 	}
 	parts := strings.Split(pattern, "/")
 	segs := make([]segment, 0, len(parts))
 	for i, part := range parts {
 		s, msg := parseSegment(part, i == 0 && len(parts) > 1)
 		if msg != "" {
-			return nil, invalid(pattern, msg)
+			return Pattern{}, invalid(pattern, msg)
 		}
 		if s.double && len(segs) > 0 && segs[len(segs)-1].double {
 			continue
 		}
 		segs = append(segs, s)
 	}
-	return segs, nil
+	return Pattern{text: pattern, exact: segs}, nil
 }
 
 func screen(pattern string) string {

@@ -40,7 +40,7 @@ func bits(s string) (all uint64) {
 	return all
 }
 
-func (s sieve) within(x sieve) bool {
+func (s *sieve) within(x *sieve) bool {
 	return s.any&^x.any|s.head&^x.head|s.tail&^x.tail == 0
 }
 
@@ -108,8 +108,12 @@ func (p Pattern) MatchBeneath(path string) bool {
 
 // Matches is Match for a prepared path, or MatchBeneath.
 func (p *Pattern) Matches(path *Path, beneath bool) bool {
+	return p.need.within(&path.has) && p.match(path, beneath)
+}
+
+func (p *Pattern) match(path *Path, beneath bool) bool {
 	switch {
-	case p.exact == nil || !p.need.within(path.has):
+	case p.exact == nil:
 		return false
 	case p.folded == nil:
 		return matchPath(p.exact, path.name, false, beneath)

@@ -133,7 +133,7 @@ func (n Name) failure(err error) error {
 	}
 	for _, f := range failures {
 		if slices.Contains(f.errs[:], err) {
-			return &fault.Error{Code: f.code, Resource: n.String(), Rule: f.rule, Retry: f.code == fault.LockHeld, Err: err}
+			return n.fault(f.code, f.rule, err)
 		}
 	}
 	return n.fault(fault.IOFailed, "", err)

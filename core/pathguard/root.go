@@ -4,6 +4,7 @@ package pathguard
 
 import (
 	"errors"
+	"iter"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -207,12 +208,19 @@ func forbidden(resolved string, dirs []string) bool {
 			ids[id] = true
 		}
 	}
-	for dir := resolved; ; dir = parent(dir) {
+	for dir := range upwards(resolved) {
 		if id, ok := identify(dir); ok && ids[id] {
 			return true
 		}
-		if dir == parent(dir) {
-			return false
+	}
+	return false
+}
+
+// upwards goes from an absolute path to the top.
+func upwards(abs string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for yield(abs) && abs != parent(abs) {
+			abs = parent(abs)
 		}
 	}
 }
@@ -241,16 +249,12 @@ func resolve(abs string) (string, error) {
 // expected resolves the part of a path that exists; the rest stays as given,
 // so that nobody can let an absent root appear as a link to elsewhere.
 func expected(given string) string {
-	rest := ""
-	for dir := given; ; dir = parent(dir) {
+	for dir := range upwards(given) {
 		if resolved, err := resolve(dir); err == nil {
-			return joinPath(resolved, rest)
+			return joinPath(resolved, strings.Trim(given[len(dir):], "/"))
 		}
-		if dir == parent(dir) {
-			return given
-		}
-		rest = strings.TrimSuffix(dir[strings.LastIndexByte(dir, '/')+1:]+"/"+rest, "/")
 	}
+	return given
 }
 
 func parent(abs string) string { return filepath.ToSlash(filepath.Dir(abs)) }

@@ -184,9 +184,7 @@ func (n Name) failure(err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return n.fault(fault.PathMissing, "", fs.ErrNotExist)
 	case errors.Is(err, windows.ERROR_SHARING_VIOLATION):
-		held := n.fault(fault.LockHeld, "another program holds the file", windows.ERROR_SHARING_VIOLATION)
-		held.Retry = true
-		return held
+		return n.fault(fault.LockHeld, "another program holds the file", windows.ERROR_SHARING_VIOLATION)
 	case errors.Is(err, fs.ErrPermission):
 		return n.fault(fault.IOFailed, "the operating system gives no permission", fs.ErrPermission)
 	}

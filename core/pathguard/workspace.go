@@ -137,15 +137,10 @@ func (l *layout) mark(path string) {
 
 // climb notes the path and every directory above it.
 func (l *layout) climb(path string) {
-	for {
-		if id, ok := identify(path); ok {
+	for dir := range upwards(path) {
+		if id, ok := identify(dir); ok {
 			l.above[id] = struct{}{}
 		}
-		up := parent(path)
-		if up == path {
-			return
-		}
-		path = up
 	}
 }
 

@@ -173,9 +173,7 @@ func (t *Target) held(rename func() error) error {
 			return err
 		}
 		if try == heldTries {
-			f := t.name.fault(fault.LockHeld, "another program holds the file", err)
-			f.Retry = true
-			return f
+			return t.name.fault(fault.LockHeld, "another program holds the file", err)
 		}
 		t.name.root.seam.sleep(heldPause)
 	}
