@@ -64,6 +64,9 @@ func (p *param) decode(v mcpwire.Value, target any) (err error) {
 		if err == nil && p.choices != nil && !slices.Contains(p.choices, *target) {
 			err = invalid(p.name+" must be one of "+strings.Join(p.choices, ", "), "")
 		}
+		if err == nil && p.filled && *target == "" {
+			err = invalid(p.name+" must not be empty", "leave it out if there is none")
+		}
 	case *bool:
 		// dry_run and dryRun are one switch: either of them sets it.
 		on, wrong := v.Bool()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -19,14 +20,21 @@ import (
 // code point, which is right within most scripts.
 func byName[T any](items []T, name func(T) string) {
 	type keyed struct {
-		item T
-		key  collationKey
+		item    T
+		letters string
 	}
 	all := make([]keyed, len(items))
 	for i, item := range items {
-		all[i] = keyed{item, newCollationKey(name(item))}
+		// The rest of the key counts only between equal letters and is made
+		// then: the keys of many names take less memory than the names.
+		all[i] = keyed{item, packed(newCollationKey(name(item)).letters)}
 	}
-	slices.SortStableFunc(all, func(a, b keyed) int { return a.key.compare(b.key) })
+	slices.SortStableFunc(all, func(a, b keyed) int {
+		if order := strings.Compare(a.letters, b.letters); order != 0 {
+			return order
+		}
+		return newCollationKey(name(a.item)).compare(newCollationKey(name(b.item)))
+	})
 	for i := range all {
 		items[i] = all[i].item
 	}
@@ -67,9 +75,11 @@ func newCollationKey(s string) collationKey {
 	return k
 }
 
+// The weights of what isn't among the signs begin at these.
+const otherSigns, digits, letters = 1 << 8, 1 << 22, 1 << 23
+
 // primary is the weight of a character: signs, other signs, digits, letters.
 func primary(r rune) rune {
-	const other, digits, letters = 1 << 8, 1 << 22, 1 << 23
 	switch i := strings.IndexRune(signs, r); {
 	case i >= 0:
 		return rune(i)
@@ -78,6 +88,28 @@ func primary(r rune) rune {
 	case unicode.IsLetter(r):
 		return letters + r
 	default:
-		return other + r
+		return otherSigns + r
 	}
+}
+
+// packed is weights as bytes in the same order: one for what is ASCII.
+func packed(weights []rune) string {
+	b := make([]byte, 0, len(weights))
+	for _, w := range weights {
+		switch {
+		case w < otherSigns:
+			b = append(b, byte(w))
+		case w < digits:
+			b = append(b, 0x40, byte(w>>16), byte(w>>8), byte(w))
+		case w < digits+utf8.RuneSelf:
+			b = append(b, 0x50+byte(w-digits-'0'))
+		case w < letters:
+			b = append(b, 0x5f, byte(w>>16), byte(w>>8), byte(w))
+		case w < letters+utf8.RuneSelf:
+			b = append(b, 0x60+byte(w-letters-'a'))
+		default:
+			b = append(b, 0x7f, byte(w>>16), byte(w>>8), byte(w))
+		}
+	}
+	return string(b)
 }

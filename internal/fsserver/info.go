@@ -75,6 +75,9 @@ func listAllowedDirectories(_ context.Context, c *call) (reply, error) {
 	if len(c.roots.unusable) > 0 {
 		text += "\nUnusable roots of the client:\n" + strings.Join(c.roots.unusable, "\n")
 	}
+	if c.roots.empty {
+		text += "\nThe client's list of roots is empty, which narrows nothing."
+	}
 	r := reply{own: text}
 	if c.o.Bare {
 		b := []byte(`{"directories":`)

@@ -15,6 +15,9 @@ import (
 const (
 	maxPattern  = 1024 // bytes
 	maxExpanded = 1000 // alternatives
+	// maxExpressions bounds the length of all expressions that are compiled: a
+	// byte of one may stand for hundreds in memory.
+	maxExpressions = 16 << 10
 )
 
 // pattern is what search_files and the excludes match against a path relative
@@ -35,23 +38,30 @@ type segment struct {
 	re      *regexp.Regexp
 }
 
-// searchPattern is what a search looks for. A plain word names an entry at any
-// depth.
-func searchPattern(s string) (pattern, error) {
+// compiler compiles the patterns of one call, each expression once.
+type compiler struct {
+	expressions map[string]*regexp.Regexp
+	length      int
+}
+
+func newCompiler() *compiler { return &compiler{expressions: map[string]*regexp.Regexp{}} }
+
+// search is what a search looks for. A plain word names an entry at any depth.
+func (c *compiler) search(s string) (pattern, error) {
 	if !strings.Contains(s, "/") && !magic(s) {
 		return pattern{alternatives: [][]segment{{{any: true}, {literal: s}}}}, nil
 	}
-	return compilePattern(s, maxExpanded)
+	return c.pattern(s, maxExpanded)
 }
 
-// excludePatterns is one rule for all tools: what has no star excludes at any
+// exclude is one rule for all tools: what has no star excludes at any
 // depth, what has one is anchored where the search began. Beneath an excluded
 // directory nothing is looked at.
-func excludePatterns(list []string) ([]pattern, error) {
+func (c *compiler) exclude(list []string) ([]pattern, error) {
 	patterns := make([]pattern, 0, len(list))
 	left := maxExpanded
 	for _, s := range list {
-		p, err := compilePattern(s, left)
+		p, err := c.pattern(s, left)
 		if err != nil {
 			return nil, err
 		}
@@ -76,8 +86,8 @@ func magic(s string) bool {
 		strings.Contains(s, "+(") || strings.Contains(s, "@(") || strings.Contains(s, "!(")
 }
 
-// compilePattern compiles a pattern that stands for at most that many.
-func compilePattern(s string, most int) (pattern, error) {
+// pattern compiles a pattern that stands for at most that many.
+func (c *compiler) pattern(s string, most int) (pattern, error) {
 	var p pattern
 	if len(s) > maxPattern {
 		return p, badPattern("is longer than 1024 bytes")
@@ -90,7 +100,7 @@ func compilePattern(s string, most int) (pattern, error) {
 		return p, badPattern("has braces that stand for more than 1000 patterns in all")
 	}
 	for _, one := range expanded {
-		segments, err := compileSegments(one)
+		segments, err := c.segments(one)
 		if err != nil {
 			return p, err
 		}
@@ -103,7 +113,7 @@ func badPattern(what string) error {
 	return &fault.Error{Code: fault.RequestInvalid, Rule: "the pattern " + what, Hint: "use *, **, ?, [a-z] and {a,b}"}
 }
 
-func compileSegments(s string) ([]segment, error) {
+func (c *compiler) segments(s string) ([]segment, error) {
 	var segments []segment
 	parts := strings.Split(s, "/")
 	for i, part := range parts {
@@ -118,7 +128,7 @@ func compileSegments(s string) ([]segment, error) {
 		if part == "**" && last >= 0 && segments[last].any {
 			continue
 		}
-		seg, err := compileSegment(part)
+		seg, err := c.segment(part)
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +142,7 @@ func ordinary(s segment) bool {
 	return !s.any && !s.never && s.literal != "." && s.literal != ".."
 }
 
-func compileSegment(s string) (segment, error) {
+func (c *compiler) segment(s string) (segment, error) {
 	switch {
 	case s == "":
 		return segment{never: true}, nil
@@ -150,11 +160,23 @@ func compileSegment(s string) (segment, error) {
 	if t.refused {
 		return segment{}, badPattern("holds a negated group !(…), which is not supported")
 	}
-	re, err := regexp.Compile(t.out.String())
-	if err != nil {
-		return segment{}, badPattern("nests its groups too deep")
+	re, err := c.compile(t.out.String())
+	return segment{re: re}, err
+}
+
+func (c *compiler) compile(expression string) (*regexp.Regexp, error) {
+	if re := c.expressions[expression]; re != nil {
+		return re, nil
 	}
-	return segment{re: re}, nil
+	if c.length += len(expression); c.length > maxExpressions {
+		return nil, badPattern("holds too many sets and groups")
+	}
+	re, err := regexp.Compile(expression)
+	if err != nil {
+		return nil, badPattern("nests its groups too deep")
+	}
+	c.expressions[expression] = re
+	return re, nil
 }
 
 // match reports whether the pattern names the path, which is relative and

@@ -79,7 +79,7 @@ func TestPatterns(t *testing.T) {
 		{"*\xff", []string{"a\xff"}, []string{"a"}},
 	}
 	for _, tt := range tests {
-		p, err := compilePattern(tt.pattern, maxExpanded)
+		p, err := newCompiler().pattern(tt.pattern, maxExpanded)
 		if err != nil {
 			t.Errorf("%q: %v", tt.pattern, err)
 			continue
@@ -98,11 +98,11 @@ func TestPatterns(t *testing.T) {
 }
 
 func TestPlainPatterns(t *testing.T) {
-	p, err := searchPattern("deep.txt")
+	p, err := newCompiler().search("deep.txt")
 	if err != nil || !p.match("deep.txt") || !p.match("sub/deep.txt") || p.match("deep.txt/x") {
 		t.Error("a plain word names an entry at any depth", err)
 	}
-	p, err = searchPattern("sub/deep.txt")
+	p, err = newCompiler().search("sub/deep.txt")
 	if err != nil || !p.match("sub/deep.txt") || p.match("x/sub/deep.txt") {
 		t.Error("a path is anchored", err)
 	}
@@ -114,7 +114,7 @@ func TestPlainPatterns(t *testing.T) {
 		"{a,b}":        {[]string{"a", "p/b"}, nil},
 	}
 	for exclude, tt := range tests {
-		p, err := excludePatterns([]string{exclude})
+		p, err := newCompiler().exclude([]string{exclude})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,18 +136,18 @@ func TestPatternsRefused(t *testing.T) {
 		"{1..1001}", strings.Repeat("{a,b}", 10), strings.Repeat("{a,b}", 4000), "{" + strings.Repeat("a,", 1001) + "}",
 		"x!(a)", strings.Repeat("a", 1025), "{1..999999999}", strings.Repeat("+(x", 2000) + strings.Repeat(")", 2000),
 	} {
-		if _, err := compilePattern(s, maxExpanded); fault.CodeOf(err) != fault.RequestInvalid {
+		if _, err := newCompiler().pattern(s, maxExpanded); fault.CodeOf(err) != fault.RequestInvalid {
 			t.Errorf("%.40q… is not refused: %v", s, err)
 		}
 	}
 }
 
 func TestExcludesShareALimit(t *testing.T) {
-	if _, err := excludePatterns([]string{"{1..500}", "{1..500}"}); err != nil {
+	if _, err := newCompiler().exclude([]string{"{1..500}", "{1..500}"}); err != nil {
 		t.Error(err)
 	}
 	for _, list := range [][]string{{"{1..500}", "{1..501}"}, {"{1..1000}", "a"}} {
-		if _, err := excludePatterns(list); fault.CodeOf(err) != fault.RequestInvalid {
+		if _, err := newCompiler().exclude(list); fault.CodeOf(err) != fault.RequestInvalid {
 			t.Errorf("%q: %v", list, err)
 		}
 	}
@@ -158,7 +158,7 @@ func FuzzPattern(f *testing.F) {
 		f.Add(s, "a/b.ts")
 	}
 	f.Fuzz(func(t *testing.T, s, path string) {
-		p, err := compilePattern(s, maxExpanded)
+		p, err := newCompiler().pattern(s, maxExpanded)
 		if err != nil {
 			if fault.CodeOf(err) != fault.RequestInvalid {
 				t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/core/untrusted"
 	"github.com/postern-gate/postern/internal/mcpserver"
+	"github.com/postern-gate/postern/internal/mcpwire"
 )
 
 // text is what was read of a file.
@@ -61,7 +62,7 @@ func (c *call) readText(ctx context.Context, path string) (text, error) {
 	}
 	defer f.Close()
 	t := text{name: f.Name(), etag: f.Fingerprint().String(), names: f.Info().Nlink}
-	content, cut, err := c.part(f)
+	content, cut, err := c.part(ctx, f)
 	if err != nil {
 		return t, err
 	}
@@ -69,16 +70,45 @@ func (c *call) readText(ctx context.Context, path string) (text, error) {
 		return t, binary(f)
 	}
 	now, err := f.Stat()
-	t.content, t.cut, t.raced = string(content), cut, err != nil || now.Fingerprint != f.Fingerprint()
+	content, less := c.fit(content)
+	t.content, t.cut, t.raced = string(content), cut || less, err != nil || now.Fingerprint != f.Fingerprint()
 	return t, nil
 }
 
-// part reads what the arguments ask for, whole code points of it.
-func (c *call) part(f *pathguard.File) (content []byte, cut bool, err error) {
+// part reads what the arguments ask for, whole code points of it. What turns out
+// to be large is read again in a place for that.
+func (c *call) part(ctx context.Context, f *pathguard.File) (content []byte, cut bool, err error) {
 	limit := c.o.Answer
 	if c.args.maxBytes.given {
 		limit = min(limit, c.args.maxBytes.n)
 	}
+	content, cut, err = c.within(f, min(limit, large))
+	if err != nil || !cut || limit <= large {
+		return content, cut, err
+	}
+	if err := c.large(ctx); err != nil {
+		return nil, false, err
+	}
+	return c.within(f, limit)
+}
+
+// fit keeps what was read within the limit for answers, which counts it as it
+// is sent: with escapes, of which a byte may take six.
+func (c *call) fit(content []byte) (some []byte, cut bool) {
+	limit := int(c.o.Answer)
+	if c.args.tail.given {
+		from := mcpwire.FitEnd(content, limit)
+		return fromRune(content[from:]), from > 0
+	}
+	n := mcpwire.Fit(content, limit)
+	if n < len(content) {
+		return dropPartial(content[:n]), true
+	}
+	return content, false
+}
+
+// within reads at most limit bytes.
+func (c *call) within(f *pathguard.File, limit int64) (content []byte, cut bool, err error) {
 	switch {
 	case c.args.head.given:
 		return head(f, c.args.head.n, limit)
@@ -196,11 +226,17 @@ func tail(r io.ReaderAt, size, lines, limit int64) (content []byte, cut bool, er
 	}
 	content, err = section(r, start, size-start)
 	if cut {
-		for len(content) > 0 && !utf8.RuneStart(content[0]) {
-			content = content[1:]
-		}
+		content = fromRune(content)
 	}
 	return content, cut, err
+}
+
+// fromRune drops the end of a code point that was cut.
+func fromRune(b []byte) []byte {
+	for len(b) > 0 && !utf8.RuneStart(b[0]) {
+		b = b[1:]
+	}
+	return b
 }
 
 // dropPartial drops the start of a code point that was cut.
@@ -221,13 +257,16 @@ func dropPartial(b []byte) []byte {
 func readMultipleFiles(ctx context.Context, c *call) (reply, error) {
 	r := reply{kind: untrusted.File}
 	var parts, sources []string
-	total := int64(0)
+	total := 0
 	for _, path := range c.args.paths {
 		if err := ctx.Err(); err != nil {
 			return reply{}, &fault.Error{Code: fault.Cancelled, Op: "fs.read", Resource: path, Retry: true, Err: err}
 		}
 		t, err := c.readText(ctx, path)
-		if err == nil && total+int64(len(t.content)) > c.o.Answer {
+		if err == nil && total+len(t.content) > large {
+			err = c.large(ctx)
+		}
+		if err == nil && int64(total+mcpwire.TextLen(t.content)) > c.o.Answer {
 			err = &fault.Error{Code: fault.LimitExceeded, Op: "fs.read", Resource: path, Rule: "the answer is full", Hint: "read it alone"}
 		}
 		if err != nil {
@@ -236,7 +275,7 @@ func readMultipleFiles(ctx context.Context, c *call) (reply, error) {
 			parts = append(parts, textsafe.Name(path)+": Error - "+f.Lines())
 			continue
 		}
-		total += int64(len(t.content))
+		total += mcpwire.TextLen(t.content)
 		parts = append(parts, textsafe.Name(path)+":\n"+t.content+"\n")
 		sources = append(sources, t.name.String())
 		r.outcome.Partial = r.outcome.Partial || t.cut
@@ -264,6 +303,11 @@ func readMediaFile(ctx context.Context, c *call) (reply, error) {
 			Code: fault.LimitExceeded, Op: "fs.read", Resource: f.Name().String(),
 			Rule: "the file has " + strconv.FormatInt(f.Size(), 10) + " bytes, more than an answer holds as base64",
 			Hint: "use a program that opens the file itself",
+		}
+	}
+	if f.Size() > large {
+		if err := c.large(ctx); err != nil {
+			return reply{}, err
 		}
 	}
 	data, err := section(f, 0, f.Size())

@@ -31,7 +31,12 @@ type param struct {
 	// each says that the paths of a list stand for themselves: one that is
 	// refused doesn't refuse the call.
 	each bool
-	bind func(*arguments) any
+	// file says that the path can only be a file's, so that a slash at its end
+	// is refused.
+	file bool
+	// filled says that an empty string is refused.
+	filled bool
+	bind   func(*arguments) any
 }
 
 // arguments are the values of one call.
@@ -57,6 +62,12 @@ func pathParam(use core.Action) param {
 	return param{name: "path", required: true, use: use, bind: func(a *arguments) any { return &a.path }}
 }
 
+func fileParam(use core.Action) param {
+	p := pathParam(use)
+	p.file = true
+	return p
+}
+
 func sourceParam(use core.Action) param {
 	return param{name: "source", required: true, use: use, bind: func(a *arguments) any { return &a.source }}
 }
@@ -76,7 +87,9 @@ var (
 		{name: "tail", about: "last N lines only", bind: func(a *arguments) any { return &a.tail }},
 		{name: "max_bytes", about: "cut after N bytes; also for files over the limit", bind: func(a *arguments) any { return &a.maxBytes }},
 	}
-	paramIfMatch = param{name: "ifMatch", about: "etag that must still hold", bind: func(a *arguments) any { return &a.ifMatch }}
+	paramIfMatch = param{
+		name: "ifMatch", about: "etag that must still hold", filled: true, bind: func(a *arguments) any { return &a.ifMatch },
+	}
 	paramDryRun  = param{name: "dry_run", about: "check everything, change nothing", bind: func(a *arguments) any { return &a.dryRun }}
 	paramConfirm = param{name: "confirm", bind: func(a *arguments) any { return &a.confirm }}
 )
@@ -105,7 +118,7 @@ func registry() []tool {
 }
 
 func readTools() []tool {
-	readText := parameters([]param{pathParam(core.FSRead)}, paramsRange...)
+	readText := parameters([]param{fileParam(core.FSRead)}, paramsRange...)
 	return []tool{
 		{name: "read_file", about: "Deprecated: use read_text_file.", hints: reads, params: readText, run: readTextFile},
 		{
@@ -114,11 +127,11 @@ func readTools() []tool {
 		},
 		{
 			name: "read_media_file", about: "Read any file as base64: image, audio or a blob.",
-			hints: reads, params: []param{pathParam(core.FSRead)}, run: readMediaFile,
+			hints: reads, params: []param{fileParam(core.FSRead)}, run: readMediaFile,
 		},
 		{
 			name: "read_multiple_files", about: "Read several text files at once; one that fails does not stop the others.", hints: reads,
-			params: []param{{name: "paths", required: true, use: core.FSRead, each: true, bind: func(a *arguments) any { return &a.paths }}},
+			params: []param{{name: "paths", required: true, use: core.FSRead, each: true, file: true, bind: func(a *arguments) any { return &a.paths }}},
 			run:    readMultipleFiles,
 		},
 	}
@@ -129,13 +142,13 @@ func writeTools() []tool {
 		{
 			name: "write_file", about: "Create a file, or replace its whole content.",
 			hints:  mcpserver.Hints{Destructive: true, Idempotent: true},
-			params: changingMatch(pathParam(core.FSWrite), paramContent), run: writeFile,
+			params: changingMatch(fileParam(core.FSWrite), paramContent), run: writeFile,
 		},
 		{
 			name: "edit_file", about: "Replace exact pieces of a text file, all of them or none. Each oldText must occur exactly once unless replaceAll. Returns a diff.",
-			hints: destructive, run: editFile,
+			hints: destructive, load: mcpserver.Edit, run: editFile,
 			params: changingMatch(
-				pathParam(core.FSWrite),
+				fileParam(core.FSWrite),
 				param{name: "edits", required: true, bind: func(a *arguments) any { return &a.edits }},
 				param{name: "dryRun", about: "as dry_run", bind: func(a *arguments) any { return &a.dryRun }},
 			),
@@ -200,7 +213,7 @@ func ownTools() []tool {
 	return []tool{
 		{
 			name: "append_file", about: "Add to the end of a file, or create it.",
-			hints: additive, params: changingMatch(pathParam(core.FSWrite), paramContent), run: appendFile,
+			hints: additive, params: changingMatch(fileParam(core.FSWrite), paramContent), run: appendFile,
 		},
 		{
 			name: "copy_file", about: "Copy a file or directory. Fails if the destination exists.", hints: additive, load: mcpserver.Walk,

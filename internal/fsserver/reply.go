@@ -13,6 +13,7 @@ import (
 	"github.com/postern-gate/postern/core/untrusted"
 	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/mcpserver"
+	"github.com/postern-gate/postern/internal/mcpwire"
 )
 
 // reply is what a tool answers, before it is marked.
@@ -69,14 +70,13 @@ func (s *server) result(r reply) mcpserver.Result {
 	return res
 }
 
-// cut keeps a text within the limit for answers: of a file between two
-// characters, of a list between two lines.
+// cut keeps a text within the limit for answers, which counts it as it is sent:
+// of a file between two characters, of a list between two lines.
 func (s *server) cut(r *reply) {
-	limit := int(s.o.Answer)
-	if len(r.body) <= limit {
+	end := mcpwire.Fit(r.body, int(s.o.Answer))
+	if end == len(r.body) {
 		return
 	}
-	end := limit
 	for end > 0 && !utf8.RuneStart(r.body[end]) {
 		end--
 	}

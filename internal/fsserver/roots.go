@@ -19,6 +19,7 @@ import (
 // view is what the client's roots leave of the operator's: their intersection.
 type view struct {
 	all      bool             // the client narrows nothing
+	empty    bool             // though it has roots, its list is empty
 	open     []pathguard.Name // with all beneath them
 	left     []*pathguard.Root
 	unusable []string // a line each
@@ -29,7 +30,7 @@ type view struct {
 func (s *server) view(ctx context.Context, session *mcpserver.Session) view {
 	roots := session.Roots(ctx)
 	if roots.State == mcpserver.RootsNone || roots.State == mcpserver.RootsKnown && len(roots.URIs) == 0 {
-		return view{all: true}
+		return view{all: true, empty: roots.State == mcpserver.RootsKnown}
 	}
 	var v view
 	if roots.State == mcpserver.RootsUnusable {

@@ -3,31 +3,42 @@
 package fsserver
 
 import (
+	"bytes"
 	"context"
 	"strings"
 
 	"github.com/postern-gate/postern/core/pathguard"
-	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/core/untrusted"
 	"github.com/postern-gate/postern/enforce"
+	"github.com/postern-gate/postern/internal/mcpwire"
 )
 
-// matches are the entries that a search has found, by full path.
+// matches are the entries that a search has found, by full path, as they will be
+// sent.
 type matches struct {
-	walk    *traversal
-	pattern pattern
-	paths   []string
-	entries []pathguard.Entry
+	walk       *traversal
+	pattern    pattern
+	bare       bool
+	lines      strings.Builder
+	structured []byte
 }
 
 func (m *matches) entry(dir pathguard.Name, path string, item enforce.Item) visitor {
-	if m.pattern.match(path) {
-		full := strings.TrimSuffix(shown(dir), "/") + "/" + item.Name
-		if strings.HasSuffix(shown(dir), "://") {
-			full = shown(dir) + item.Name
-		}
-		m.paths, m.entries = append(m.paths, full), append(m.entries, item.Entry)
-		m.walk.size += len(full) + 1
+	if !m.pattern.match(path) {
+		return m
+	}
+	e := item.Entry
+	e.Name = strings.TrimSuffix(shown(dir), "/") + "/" + item.Name
+	if strings.HasSuffix(shown(dir), "://") {
+		e.Name = shown(dir) + item.Name
+	}
+	line, object := shownName(e)+"\n", []byte(nil)
+	if m.bare {
+		object = append(appendItem(nil, e), '}', ',')
+	}
+	if m.walk.fits(mcpwire.TextLen(line) + len(object)) {
+		m.lines.WriteString(line)
+		m.structured = append(m.structured, object...)
 	}
 	return m
 }
@@ -35,21 +46,22 @@ func (m *matches) entry(dir pathguard.Name, path string, item enforce.Item) visi
 func (m *matches) unreadable() {}
 
 func searchFiles(ctx context.Context, c *call) (reply, error) {
-	wanted, err := searchPattern(c.args.pattern)
+	patterns := newCompiler()
+	wanted, err := patterns.search(c.args.pattern)
 	if err != nil {
 		return reply{}, err
 	}
-	exclude, err := excludePatterns(c.args.exclude)
+	exclude, err := patterns.exclude(c.args.exclude)
 	if err != nil {
 		return reply{}, err
 	}
 	t := &traversal{exclude: exclude}
-	m := &matches{walk: t, pattern: wanted}
+	m := &matches{walk: t, pattern: wanted, bare: c.o.Bare}
 	t.first = m
 	t.answer = func(top pathguard.Name) reply {
 		r := reply{kind: untrusted.Search, source: top.String(), body: m.text()}
 		if c.o.Bare {
-			r.structured = m.structured()
+			r.structured = m.object()
 		}
 		return r
 	}
@@ -57,30 +69,15 @@ func searchFiles(ctx context.Context, c *call) (reply, error) {
 }
 
 func (m *matches) text() string {
-	if len(m.paths) == 0 {
+	if m.lines.Len() == 0 {
 		return "No matches found"
 	}
-	lines := make([]string, len(m.paths))
-	for i, path := range m.paths {
-		lines[i] = textsafe.Name(path)
-		if !m.entries[i].Reachable {
-			lines[i] += unreachable
-		}
-	}
-	return strings.Join(lines, "\n")
+	return strings.TrimSuffix(m.lines.String(), "\n")
 }
 
-// structured is {"matches":[{"name","type"}]}, the names being full paths; the
-// object is not ended yet.
-func (m *matches) structured() []byte {
-	b := []byte(`{"matches":[`)
-	for i, path := range m.paths {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		e := m.entries[i]
-		e.Name = path
-		b = append(appendItem(b, e), '}')
-	}
+// object is {"matches":[{"name","type"}]}, the names being full paths; it is not
+// ended yet.
+func (m *matches) object() []byte {
+	b := append([]byte(`{"matches":[`), bytes.TrimSuffix(m.structured, []byte{','})...)
 	return append(b, ']')
 }

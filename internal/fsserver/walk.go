@@ -51,8 +51,8 @@ type visitor interface {
 type traversal struct {
 	exclude []pattern
 	first   visitor
-	// answer makes the reply from what the visitors hold. size is about how
-	// much text they hold, for the limit of an answer.
+	// answer makes the reply from what the visitors hold. size is how much
+	// that takes in the answer, at most limit.
 	answer func(top pathguard.Name) reply
 	size   int
 	limit  int
@@ -129,8 +129,7 @@ func (t *traversal) descend(ctx context.Context, dir pathguard.Name, rel string,
 		}
 		t.mu.Lock()
 		next := v.entry(dir, path, item)
-		full := t.size > t.limit
-		t.counts.full = t.counts.full || full
+		full := t.counts.full
 		t.mu.Unlock()
 		if full {
 			return errEnough
@@ -147,6 +146,17 @@ func (t *traversal) descend(ctx context.Context, dir pathguard.Name, rel string,
 		}
 	}
 	return nil
+}
+
+// fits takes n bytes of what the answer has left; where it hasn't so much, the
+// answer is full and the walk ends. The caller holds mu.
+func (t *traversal) fits(n int) bool {
+	if t.size+n > t.limit {
+		t.counts.full = true
+		return false
+	}
+	t.size += n
+	return true
 }
 
 func (t *traversal) count(readable bool, v visitor) {

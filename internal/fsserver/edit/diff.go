@@ -13,7 +13,7 @@ import (
 )
 
 // Limits of a diff that is computed and shown, counted between the first and
-// the last changed line.
+// the last changed line; the bytes with the lines of context.
 const (
 	maxDiffLines = 20000
 	maxDiffBytes = 1 << 20
@@ -28,14 +28,18 @@ func Diff(name string, before, after []byte) (text string, ok bool) {
 	if bytes.Equal(before, after) {
 		return "", true
 	}
-	a, b := cutLines(string(before)), cutLines(string(after))
-	top := common(len(a), len(b), func(i int) bool { return a[i] == b[i] })
-	bottom := common(len(a)-top, len(b)-top, func(i int) bool { return a[len(a)-1-i] == b[len(b)-1-i] })
-	midA, midB := a[top:len(a)-bottom], b[top:len(b)-bottom]
-	if len(midA)+len(midB) > maxDiffLines || length(midA)+length(midB) > maxDiffBytes {
-		return fmt.Sprintf("the change is too large to show: of %d lines, %d are replaced by %d\n", len(a), len(midA), len(midB)), false
+	lo, hiA, hiB := changed(before, after)
+	numA, numB := countLines(before[lo:hiA]), countLines(after[lo:hiB])
+	from, to := around(before, lo, hiA)
+	if numA+numB > maxDiffLines || to-from+hiB-lo > maxDiffBytes {
+		return fmt.Sprintf("the change is too large to show: of %d lines, %d are replaced by %d\n", countLines(before), numA, numB), false
 	}
-	changes := lcs.DiffLines(midA, midB)
+	w := window{
+		a: cutLines(string(before[from:to])), b: cutLines(string(after[from:hiB])),
+		first: bytes.Count(before[:from], []byte("\n")),
+	}
+	top := countLines(before[from:lo])
+	changes := lcs.DiffLines(w.a[top:top+numA], w.b[top:])
 	for i := range changes {
 		changes[i].Start += top
 		changes[i].End += top
@@ -50,10 +54,55 @@ func Diff(name string, before, after []byte) (text string, ok bool) {
 		for n < len(changes) && changes[n].Start-changes[n-1].End <= 2*context {
 			n++
 		}
-		writeHunk(&out, a, b, changes[:n])
+		w.writeHunk(&out, changes[:n])
 		changes = changes[n:]
 	}
 	return out.String(), true
+}
+
+// changed returns where the first line that differs begins, and where the lines
+// that are the same again begin in each text. It holds nothing of a line in
+// memory: a text may be all line feeds.
+func changed(a, b []byte) (lo, hiA, hiB int) {
+	n := common(len(a), len(b), func(i int) bool { return a[i] == b[i] })
+	lo = bytes.LastIndexByte(a[:n], '\n') + 1
+	n = common(len(a)-lo, len(b)-lo, func(i int) bool { return a[len(a)-1-i] == b[len(b)-1-i] })
+	hiA, hiB = len(a)-n, len(b)-n
+	if begins(a, lo, hiA) && begins(b, lo, hiB) {
+		return lo, hiA, hiB
+	}
+	skip := bytes.IndexByte(a[hiA:], '\n') + 1
+	if skip == 0 {
+		skip = n // the rest of the one line
+	}
+	return lo, hiA + skip, hiB + skip
+}
+
+// begins reports whether a line begins there; one does at lo.
+func begins(text []byte, lo, at int) bool { return at == lo || text[at-1] == '\n' }
+
+// around widens a range of whole lines by the lines of context.
+func around(text []byte, lo, hi int) (from, to int) {
+	from, to = lo, hi
+	for range context {
+		if from > 0 {
+			from = bytes.LastIndexByte(text[:from-1], '\n') + 1
+		}
+		if i := bytes.IndexByte(text[to:], '\n'); i >= 0 {
+			to += i + 1
+		} else {
+			to = len(text)
+		}
+	}
+	return from, to
+}
+
+func countLines(text []byte) int {
+	n := bytes.Count(text, []byte("\n"))
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		n++
+	}
+	return n
 }
 
 // Fence puts a diff between lines of backticks that it can't hold itself, as
@@ -66,14 +115,22 @@ func Fence(diff string) string {
 	return ticks + "diff\n" + diff + ticks + "\n\n"
 }
 
+// window is the part of both texts that a diff shows, and how many lines come
+// before it.
+type window struct {
+	a, b  []string
+	first int
+}
+
 // writeHunk writes changes that are close together as one hunk.
-func writeHunk(out *strings.Builder, a, b []string, changes []lcs.Diff) {
+func (w window) writeHunk(out *strings.Builder, changes []lcs.Diff) {
+	a, b := w.a, w.b
 	first, last := changes[0], changes[len(changes)-1]
 	lead := min(context, first.Start)
 	trail := min(context, len(a)-last.End)
 	fmt.Fprintf(out, "@@ -%s +%s @@\n",
-		hunkRange(first.Start-lead, last.End+trail),
-		hunkRange(first.ReplStart-lead, last.ReplEnd+trail))
+		hunkRange(w.first+first.Start-lead, w.first+last.End+trail),
+		hunkRange(w.first+first.ReplStart-lead, w.first+last.ReplEnd+trail))
 	at := first.Start - lead
 	for _, c := range changes {
 		writeLines(out, ' ', a[at:c.Start])
@@ -118,12 +175,4 @@ func common(n, m int, same func(int) bool) int {
 		i++
 	}
 	return i
-}
-
-func length(lines []string) int {
-	n := 0
-	for _, line := range lines {
-		n += len(line)
-	}
-	return n
 }

@@ -18,6 +18,8 @@ import (
 const (
 	MaxText = 64 << 20 // bytes, before and after each edit
 	maxWork = 1 << 30  // bytes looked through: about two seconds
+	// MaxReplaced is how many places all edits of one call replace.
+	MaxReplaced = 100_000
 	// maxListed is how many of several matches are counted: enough to see
 	// that the text is far from unique.
 	maxListed = 100
@@ -56,11 +58,12 @@ func Apply(src []byte, edits []Edit) ([]byte, error) {
 	if r := refuseText(src); r != nil {
 		return nil, r
 	}
-	out, work := src, 0
+	out, work, left := src, 0, MaxReplaced
 	ascii := !utf8.Valid(src)
 	for i, e := range edits {
 		work += len(out)
-		next, r := e.apply(out, ascii)
+		next, n, r := e.apply(out, ascii, left)
+		left -= n
 		if r == nil && (work > maxWork || len(next) > MaxText) {
 			r = tooMuch()
 		}
@@ -100,33 +103,44 @@ func tooMuch() *Refusal {
 	}
 }
 
+func tooMany() *Refusal {
+	return &Refusal{
+		Code:    fault.LimitExceeded,
+		Because: fmt.Sprintf("more than %d matches would be replaced in one call", MaxReplaced),
+		Next:    "send more of the lines around it so that fewer match",
+	}
+}
+
 func unchanged(because string) *Refusal {
 	return &Refusal{Code: fault.RequestInvalid, Because: because, Next: "leave that edit out"}
 }
 
-// apply makes one edit. ascii says that only ASCII can be put in, since the
-// text is in an encoding that isn't known.
-func (e Edit) apply(src []byte, ascii bool) ([]byte, *Refusal) {
+// apply makes one edit in at most that many places, and says in how many. ascii
+// says that only ASCII can be put in, since the text is in an encoding that
+// isn't known.
+func (e Edit) apply(src []byte, ascii bool, most int) ([]byte, int, *Refusal) {
 	if r := e.refuse(ascii); r != nil {
-		return nil, r
+		return nil, 0, r
 	}
-	spans, literal := locate(src, e)
+	spans, literal := locate(src, e, most+1)
 	switch {
 	case len(spans) == 0:
-		return nil, missing(src, e.OldText)
+		return nil, 0, missing(src, e.OldText)
 	case len(spans) > 1 && !e.ReplaceAll:
-		return nil, ambiguous(src, spans)
+		return nil, 0, ambiguous(src, spans)
+	case len(spans) > most:
+		return nil, 0, tooMany()
 	}
 	// Each line feed put in may become CR LF.
 	grown := len(e.NewText) + strings.Count(e.NewText, "\n")
 	if grown > 0 && len(spans) > MaxText/grown {
-		return nil, tooMuch()
+		return nil, 0, tooMuch()
 	}
 	out := replace(src, spans, newEndings(e, literal))
 	if bytes.Equal(out, src) {
-		return nil, unchanged("what is put in is what is there, so nothing would change")
+		return nil, 0, unchanged("what is put in is what is there, so nothing would change")
 	}
-	return out, nil
+	return out, len(spans), nil
 }
 
 func (e Edit) refuse(ascii bool) *Refusal {

@@ -11,14 +11,14 @@ import (
 // span is a piece of the text, as byte offsets.
 type span struct{ start, end int }
 
-// locate finds what an edit seeks. literal says that it was found byte for
+// locate finds what an edit seeks, in at most that many places. literal says that it was found byte for
 // byte with its own line endings written out, so that what is put there is
 // taken byte for byte too.
-func locate(src []byte, e Edit) (spans []span, literal bool) {
+func locate(src []byte, e Edit, limit int) (spans []span, literal bool) {
 	old := []byte(e.OldText)
 	step, most := 1, maxListed // overlapping matches make a place ambiguous too
 	if e.ReplaceAll {
-		step, most = len(old), -1
+		step, most = len(old), limit
 	}
 	if bytes.IndexByte(old, '\r') >= 0 {
 		if spans := find(src, old, step, most); len(spans) > 0 {
@@ -41,7 +41,7 @@ func locate(src []byte, e Edit) (spans []span, literal bool) {
 // more after the one before it.
 func find(text, old []byte, step, most int) []span {
 	var spans []span
-	for at := 0; len(spans) != most; {
+	for at := 0; len(spans) < most; {
 		i := bytes.Index(text[at:], old)
 		if i < 0 {
 			break
@@ -55,17 +55,18 @@ func find(text, old []byte, step, most int) []span {
 // flat is a text with each CR LF seen as LF, and the way back.
 type flat struct {
 	text []byte
-	crs  []int // offsets in text of the line feeds that lost a CR
+	crs  []uint32 // offsets in text, which MaxText bounds of the line feeds that lost a CR
 }
 
 func flatten(src []byte) flat {
-	if !bytes.Contains(src, []byte("\r\n")) {
+	n := bytes.Count(src, []byte("\r\n"))
+	if n == 0 {
 		return flat{text: src}
 	}
-	f := flat{text: make([]byte, 0, len(src))}
+	f := flat{text: make([]byte, 0, len(src)-n), crs: make([]uint32, 0, n)}
 	for i, c := range src {
 		if c == '\r' && i+1 < len(src) && src[i+1] == '\n' {
-			f.crs = append(f.crs, len(f.text))
+			f.crs = append(f.crs, uint32(len(f.text))) //nolint:gosec // within MaxText
 			continue
 		}
 		f.text = append(f.text, c)
@@ -75,7 +76,9 @@ func flatten(src []byte) flat {
 
 // back turns an offset in the flat text into one in the source. The offset of
 // a line feed that lost its CR becomes that of the CR.
-func (f flat) back(offset int) int { return offset + sort.SearchInts(f.crs, offset) }
+func (f flat) back(offset int) int {
+	return offset + sort.Search(len(f.crs), func(i int) bool { return int(f.crs[i]) >= offset })
+}
 
 // endings decides the line ending of each line that is put in.
 type endings struct {
@@ -165,7 +168,11 @@ func crlfAround(src []byte, at span) bool {
 
 // replace returns src with the new text at each place.
 func replace(src []byte, spans []span, n endings) []byte {
-	out := make([]byte, 0, len(src)+len(n.text))
+	room := len(src) + len(spans)*len(n.text)
+	for _, s := range spans {
+		room -= s.end - s.start
+	}
+	out := make([]byte, 0, room+len(spans)*(len(n.lines)-1)) // each line feed may become CR LF
 	last := 0
 	for _, s := range spans {
 		out = append(out, src[last:s.start]...)
