@@ -19,9 +19,6 @@ type Name struct {
 	// loose: the root's own path was spelled in another normal form. Reads
 	// answer with the strict name, changes refuse it.
 	loose bool
-	// folder: the spelling ends like a directory's, "x/" or "x/.", so that
-	// nothing else answers to it.
-	folder bool
 }
 
 // Root returns the root, nil for the zero Name.
@@ -74,22 +71,6 @@ func (n Name) Parent() (Name, bool) {
 		return Name{}, false
 	}
 	return Name{root: n.root, rel: n.rel[:max(0, strings.LastIndexByte(n.rel, '/'))], loose: n.loose}, true
-}
-
-// asFolder demands a directory; a root is one anyway.
-func (n Name) asFolder(demanded bool) Name {
-	n.folder = demanded && n.rel != ""
-	return n
-}
-
-// namesFolder reports a spelling that only a directory can have
-// (path_resolution(7), trailing slashes).
-func namesFolder(spelling string) bool {
-	switch spelling[strings.LastIndexByte(spelling, '/')+1:] {
-	case "", ".", "..":
-		return true
-	}
-	return false
 }
 
 // fault returns a refusal or failure about this name. A cause is an errno or
