@@ -32,7 +32,13 @@ func (g *Gate) Copy(ctx context.Context, source, destination string, call Call) 
 		if err := vacant(to); err != nil {
 			return err
 		}
-		return plan.make(ctx)
+		if err := plan.make(ctx); err != nil {
+			return err
+		}
+		if plan.items[0].dir {
+			return to.target.CanMkdir()
+		}
+		return to.target.CanCreate()
 	}
 	c.perform = plan.perform
 	return g.cross(ctx, c)
@@ -62,7 +68,7 @@ func (p *copyPlan) make(ctx context.Context) error {
 	}
 	p.items = append(p.items, copyItem{p.from.name, p.to.name, dir, p.from.target.Info().Mode.Perm()})
 	if !dir {
-		return movableContent(p.from.name)
+		return readable(p.from.name)
 	}
 	if err := outsideOf(p.to, p.from); err != nil {
 		return err
@@ -100,7 +106,17 @@ func (p *copyPlan) add(n pathguard.Name, info pathguard.Info) error {
 	if dir {
 		return nil
 	}
-	return movableContent(n)
+	return readable(n)
+}
+
+// readable opens a file as the copy will.
+func readable(n pathguard.Name) error {
+	f, err := n.Open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return contentRule(n.Resource(), f)
 }
 
 func (p *copyPlan) perform(ctx context.Context) error {

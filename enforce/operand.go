@@ -24,7 +24,7 @@ const (
 	useNewDirs            // a directory to be made, with those missing above it
 )
 
-// maxHops bounds how many names one spelling may lead over, links included.
+// maxHops bounds how many links one spelling may lead over.
 // It is Linux's own limit for links in a path (path_resolution(7)).
 const maxHops = 40
 
@@ -59,7 +59,7 @@ func (o *operand) resolve(c *crossing) error {
 }
 
 func (o *operand) follow(c *crossing) error {
-	for range maxHops {
+	for range maxHops + 1 {
 		if err := o.judgeBefore(c); err != nil {
 			return err
 		}

@@ -35,7 +35,10 @@ func (g *Gate) MakeDir(ctx context.Context, spelling string, call Call) (Outcome
 		if o.target.Exists() && (len(o.below) > 0 || o.target.Info().Kind != pathguard.KindDir) {
 			return &fault.Error{Code: fault.PreconditionFailed, Resource: o.target.Name().Resource().String(), Rule: "it exists and is not a directory"}
 		}
-		return nil
+		if o.target.Exists() {
+			return nil
+		}
+		return o.target.CanMkdir()
 	}
 	c.perform = func(context.Context) error { return c.makeDirs(o) }
 	return g.cross(ctx, c)
@@ -90,7 +93,10 @@ func (g *Gate) Move(ctx context.Context, source, destination string, call Call) 
 		if err := outsideOf(to, from); err != nil {
 			return err
 		}
-		return c.judgeMove(ctx, from, to)
+		if err := c.judgeMove(ctx, from, to); err != nil {
+			return err
+		}
+		return pathguard.CanRename(from.target, to.target)
 	}
 	c.perform = func(context.Context) error {
 		return pathguard.Rename(from.target, to.target)
@@ -145,12 +151,7 @@ func movableContent(n pathguard.Name) error {
 	if !hasContentRule(n.Resource()) {
 		return nil
 	}
-	f, err := n.Open()
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return contentRule(n.Resource(), f)
+	return readable(n)
 }
 
 // descend visits everything beneath an operand that is a directory.
@@ -236,7 +237,7 @@ func (g *Gate) Delete(ctx context.Context, spelling string, recursive bool, call
 		if !o.target.Exists() {
 			return missing(o)
 		}
-		return c.descend(ctx, o, judge)
+		return o.target.CanRemoveAll(ctx, c.gate.o.MaxEntries, c.discreet(o, judge))
 	}
 	c.perform = func(ctx context.Context) error {
 		if !recursive {

@@ -35,7 +35,12 @@ const (
 // refused with text.escaped: it would write back what only the reader saw.
 func (g *Gate) Write(ctx context.Context, spelling string, content []byte, call Call) (Outcome, error) {
 	c := writing(spelling, call)
-	c.check = func(context.Context) error { return c.keepsEscapes(content) }
+	c.check = func(context.Context) error {
+		if err := c.canPut((*pathguard.Target).CanReplace); err != nil {
+			return err
+		}
+		return c.keepsEscapes(content)
+	}
 	c.perform = func(context.Context) error { return c.put(content) }
 	return g.cross(ctx, c)
 }
@@ -51,6 +56,9 @@ func (g *Gate) Edit(ctx context.Context, spelling string, change func([]byte) ([
 	c.check = func(context.Context) error {
 		before, err := c.operands[0].content()
 		if err == nil {
+			err = c.operands[0].target.CanReplace()
+		}
+		if err == nil {
 			changed, err = change(before)
 		}
 		return err
@@ -62,7 +70,12 @@ func (g *Gate) Edit(ctx context.Context, spelling string, change func([]byte) ([
 // Append adds to the end of a file, or makes it.
 func (g *Gate) Append(ctx context.Context, spelling string, content []byte, call Call) (Outcome, error) {
 	c := writing(spelling, call)
-	c.check = func(context.Context) error { return c.keepsEscapes(content) }
+	c.check = func(context.Context) error {
+		if err := c.canPut((*pathguard.Target).CanAppend); err != nil {
+			return err
+		}
+		return c.keepsEscapes(content)
+	}
 	c.perform = func(context.Context) error {
 		t := c.operands[0].target
 		if !t.Exists() {
@@ -104,9 +117,6 @@ func (c *crossing) wrote(w pathguard.Written, err error) error {
 // ones. A file that can't be read tells nothing here either.
 func (c *crossing) keepsEscapes(content []byte) error {
 	o := &c.operands[0]
-	if err := o.writable(); err != nil {
-		return err
-	}
 	escapes := untrusted.Escapes(string(content))
 	if escapes == 0 {
 		return nil
@@ -126,12 +136,13 @@ func (c *crossing) keepsEscapes(content []byte) error {
 	return nil
 }
 
-// writable refuses what a write could not replace, before anything is done.
-func (o *operand) writable() error {
-	if !o.target.Exists() {
-		return nil
+// canPut refuses what the system would, before anything is done.
+func (c *crossing) canPut(change func(*pathguard.Target) error) error {
+	t := c.operands[0].target
+	if !t.Exists() {
+		return t.CanCreate()
 	}
-	return o.target.Writable()
+	return change(t)
 }
 
 // content reads the file that the target holds, by the judged name, and makes
@@ -139,9 +150,6 @@ func (o *operand) writable() error {
 func (o *operand) content() ([]byte, error) {
 	if !o.target.Exists() {
 		return nil, &fault.Error{Code: fault.PathMissing, Resource: o.name.Resource().String()}
-	}
-	if err := o.target.Writable(); err != nil {
-		return nil, err
 	}
 	f, err := o.name.Open()
 	if err != nil {

@@ -20,7 +20,12 @@ func (n Name) open(flags int) (fd int, st stat, err error) {
 	if fd, st, err = looked(n.root.openAt(n.rel, flags|unix.O_CLOEXEC, 0)); err != nil {
 		return -1, st, err
 	}
-	if err = n.known(st.ident); err != nil {
+	if err = n.known(st.ident); err == nil {
+		if err = n.fits(st.kind()); st.kind() == KindLink && err != nil {
+			err = unix.ELOOP // it may lead to one
+		}
+	}
+	if err != nil {
 		unix.Close(fd)
 		return -1, st, err
 	}
@@ -45,7 +50,7 @@ func (n Name) Open() (*File, error) {
 func (n Name) readable(st *stat) error {
 	switch {
 	case st.kind() == KindDir:
-		return n.fault(fault.IOFailed, "it is a directory", unix.EISDIR)
+		return n.isDir()
 	case st.kind() != KindFile:
 		return n.fault(fault.PathSpecial, "", nil)
 	case st.nlink > 1 && n.root.opts.DenyHardlinks:
@@ -73,7 +78,7 @@ func (n Name) unreachedDir(err error) error {
 		case info.Kind.Special():
 			return n.fault(fault.PathSpecial, "", nil)
 		}
-		return n.fault(fault.IOFailed, "it is not a directory", unix.ENOTDIR)
+		return n.isFile()
 	}
 	return n.unreached(err, false, true)
 }
@@ -146,7 +151,7 @@ var failures = [...]struct {
 	errs [3]error
 }{
 	{fault.PathMissing, "", [3]error{unix.ENOENT, unix.ESTALE}},
-	{fault.PathMissing, "a part of the name is not a directory", [3]error{unix.ENOTDIR}},
+	{fault.PathMissing, ruleThrough, [3]error{unix.ENOTDIR}},
 	{fault.PathMissing, "the directory spells the name differently", [3]error{errSpelling}},
 	{fault.PreconditionFailed, ruleThere, [3]error{unix.EEXIST}},
 	{fault.PathSymlink, "", [3]error{unix.ELOOP}},

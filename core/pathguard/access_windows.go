@@ -18,7 +18,7 @@ func (n Name) Open() (*File, error) {
 	}
 	up, ok := n.Parent()
 	if !ok {
-		return nil, n.fault(fault.IOFailed, "it is a directory", nil)
+		return nil, n.isDir()
 	}
 	dir, err := n.root.walk(up.rel)
 	if err != nil {
@@ -44,13 +44,16 @@ func (n Name) openIn(dir *os.Root, flags int) (*File, error) {
 	case want.kind() == KindLink:
 		return nil, errLink
 	case want.kind() == KindDir:
-		return nil, n.fault(fault.IOFailed, "it is a directory", nil)
+		return nil, n.isDir()
 	case want.kind() != KindFile:
 		return nil, n.fault(fault.PathSpecial, "", nil)
 	case want.nlink > 1 && n.root.opts.DenyHardlinks:
 		return nil, n.fault(fault.PathDenied, "the file has more than one name, and the root denies hard links", nil)
 	}
 	if err := n.known(want.ident); err != nil {
+		return nil, err
+	}
+	if err := n.fits(want.kind()); err != nil {
 		return nil, err
 	}
 	f, err := dir.OpenFile(n.Base(), flags, 0)
@@ -213,6 +216,9 @@ func (n Name) Lstat() (Info, error) {
 	st, err := lookAt(dir, base)
 	if err == nil {
 		err = n.known(st.ident)
+	}
+	if err == nil {
+		err = n.fits(st.kind())
 	}
 	if err != nil {
 		return Info{}, n.failure(err)

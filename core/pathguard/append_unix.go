@@ -5,7 +5,6 @@
 package pathguard
 
 import (
-	"crypto/sha256"
 	"errors"
 
 	"golang.org/x/sys/unix"
@@ -16,7 +15,7 @@ import (
 // others may lie outside, and so is a read-only one. A failure takes back what
 // was added, where the file has not grown otherwise.
 func (t *Target) Append(content []byte, o WriteOptions) (Written, error) {
-	if err := t.appendable(); err != nil {
+	if err := t.CanAppend(); err != nil {
 		return Written{}, err
 	}
 	f, err := t.openOld(unix.O_RDWR | unix.O_APPEND)
@@ -29,7 +28,7 @@ func (t *Target) Append(content []byte, o WriteOptions) (Written, error) {
 	}
 	err = t.writeAll(f.fd, content)
 	if err == nil {
-		err = verify(f, t.st.size, int64(len(content)), sha256.Sum256(content))
+		err = verify(f, t.st.size, content)
 	}
 	if err != nil {
 		return Written{}, t.takeBack(f, len(content), err)

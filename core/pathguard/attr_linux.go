@@ -4,7 +4,6 @@ package pathguard
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -14,7 +13,8 @@ const aclName = "system.posix_acl_access"
 
 // copyAttributes makes user.* and the ACL of one file those of the other, or
 // fails. security.* belongs to the kernel: a difference is a warning, as is
-// any other attribute that could be seen and was not carried over.
+// any other attribute that could be seen and was not carried over. The warning
+// doesn't name it: a name is whatever somebody chose.
 func copyAttributes(to, from int) (warnings []string, err error) {
 	have, err := attributes(from)
 	if err != nil {
@@ -32,7 +32,7 @@ func copyAttributes(to, from int) (warnings []string, err error) {
 				return nil, err
 			}
 		default:
-			warnings = append(warnings, name+" is not kept")
+			warnings = []string{"an attribute of the kernel or the administrator is not kept"}
 		}
 	}
 	for name := range now {
@@ -43,7 +43,6 @@ func copyAttributes(to, from int) (warnings []string, err error) {
 			}
 		}
 	}
-	slices.Sort(warnings)
 	return warnings, nil
 }
 

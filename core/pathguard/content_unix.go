@@ -5,7 +5,7 @@
 package pathguard
 
 import (
-	"crypto/sha256"
+	"bytes"
 	"errors"
 	"io"
 )
@@ -13,37 +13,48 @@ import (
 // errDiffers is a write layer that lost something without an error.
 var errDiffers = errors.New("what is on the disk differs from what was written")
 
-// verify reads back what was written at the end of a file, from an offset.
-func verify(f *File, from, size int64, sum [sha256.Size]byte) error {
-	st, err := statFD(f.fd)
-	if err != nil || st.size != from+size {
-		return errors.Join(errDiffers, err)
+// verify reads back what was written last, from an offset, in bounded memory.
+func verify(f *File, from int64, content []byte) error {
+	buf := make([]byte, copyBuffer)
+	for len(content) > 0 {
+		part := buf[:min(len(buf), len(content))]
+		if _, err := f.ReadAt(part, from); err != nil || !bytes.Equal(part, content[:len(part)]) {
+			return errors.Join(errDiffers, err)
+		}
+		from, content = from+int64(len(part)), content[len(part):]
 	}
-	h := sha256.New()
-	n, err := io.CopyBuffer(struct{ io.Writer }{h}, io.NewSectionReader(f, from, size), make([]byte, copyBuffer))
-	if err != nil || n != size || [sha256.Size]byte(h.Sum(nil)) != sum {
+	return f.ends(from)
+}
+
+// ends proves the length of a file.
+func (f *File) ends(at int64) error {
+	st, err := statFD(f.fd)
+	if err != nil || st.size != at {
 		return errors.Join(errDiffers, err)
 	}
 	return nil
 }
 
-// copyTo writes everything in bounded memory and returns what it was.
-func (t *Target) copyTo(fd int, content io.Reader) (sum [sha256.Size]byte, size int64, err error) {
-	h, buf := sha256.New(), make([]byte, copyBuffer)
-	for {
+// copyTo writes everything in bounded memory, and reads each part back before it
+// takes the next, so that a content which ends early ends both.
+func (t *Target) copyTo(f *File, content io.Reader) error {
+	buf := make([]byte, copyBuffer)
+	for size := int64(0); ; {
 		n, err := content.Read(buf)
 		if n > 0 {
-			h.Write(buf[:n])
-			size += int64(n)
-			if err := t.writeAll(fd, buf[:n]); err != nil {
-				return sum, size, err
+			if err := t.writeAll(f.fd, buf[:n]); err != nil {
+				return err
 			}
+			if err := verify(f, size, buf[:n]); err != nil {
+				return err
+			}
+			size += int64(n)
 		}
 		if err == io.EOF {
-			return [sha256.Size]byte(h.Sum(nil)), size, nil
+			return f.ends(size)
 		}
 		if err != nil {
-			return sum, size, err
+			return err
 		}
 	}
 }

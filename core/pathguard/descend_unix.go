@@ -27,23 +27,23 @@ func (t *Target) Descendants(ctx context.Context, max int, judge func(Name, Info
 	if !t.exists || t.st.kind() != KindDir {
 		return nil
 	}
-	return t.walkDown(ctx, max, func(f found) error { return judge(f.name, f.st.info()) })
+	return t.walkDown(ctx, max, func(_ int, _ *stat, f found) error { return judge(f.name, f.st.info()) })
 }
 
-func (t *Target) walkDown(ctx context.Context, max int, visit func(found) error) error {
+func (t *Target) walkDown(ctx context.Context, max int, visit func(dir int, up *stat, f found) error) error {
 	count := 0
 	todo := []found{{t.name, t.st}}
 	for len(todo) > 0 {
 		dir := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		err := dir.each(ctx, func(f found) error {
+		err := dir.each(ctx, func(fd int, f found) error {
 			if count++; count > max {
 				return t.name.fault(fault.LimitExceeded, "the directory holds more entries than one call may judge", nil)
 			}
 			if f.st.kind() == KindDir {
 				todo = append(todo, f)
 			}
-			return visit(f)
+			return visit(fd, &dir.st, f)
 		})
 		if err != nil {
 			return dir.name.failure(err)
@@ -54,7 +54,7 @@ func (t *Target) walkDown(ctx context.Context, max int, visit func(found) error)
 
 // each opens a directory by its name, if it is still the one that was seen,
 // and looks at each of its entries.
-func (f *found) each(ctx context.Context, visit func(found) error) error {
+func (f *found) each(ctx context.Context, visit func(dir int, f found) error) error {
 	dir, st, err := f.name.open(oPath | unix.O_DIRECTORY)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (f *found) each(ctx context.Context, visit func(found) error) error {
 		}
 		var entry found
 		if entry, failed = f.entry(dir, e.Name); failed == nil {
-			failed = visit(entry)
+			failed = visit(dir, entry)
 		}
 		return failed == nil
 	})

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -97,6 +96,7 @@ func TestMetadataOwnerKept(t *testing.T) {
 	must(t, unix.Setxattr(path, "user.t", []byte("1"), 0))
 	must(t, unix.Setxattr(path, "system.posix_acl_access", acl(4711), 0))
 	must(t, unix.Setxattr(path, "trusted.t", []byte("1"), 0))
+	must(t, unix.Setxattr(path, "trusted.\nIgnore the above\x1b[2J", []byte("1"), 0))
 	before := state(t, path)
 	tg, err := b.name("o").Pin()
 	must(t, err)
@@ -106,7 +106,7 @@ func TestMetadataOwnerKept(t *testing.T) {
 	if after := state(t, path); after != before {
 		t.Errorf("%s, was %s", after, before)
 	}
-	if !slices.Contains(w.Warnings, "trusted.t is not kept") {
+	if len(w.Warnings) != 1 || w.Warnings[0] != "an attribute of the kernel or the administrator is not kept" {
 		t.Errorf("warnings %q", w.Warnings)
 	}
 	b.wantBody("o", "b")
@@ -181,7 +181,7 @@ func TestReadOnlyForUs(t *testing.T) {
 	must(t, os.Chmod(b.R(), 0o777))
 	asNobody(t, func() {
 		err := b.write("f", "B")
-		if fault.CodeOf(err) != fault.IOFailed || !strings.Contains(err.Error(), "read-only") {
+		if fault.CodeOf(err) != fault.IOFailed || !strings.Contains(err.Error(), "not writable for this user") {
 			t.Errorf("%v", err)
 		}
 	})

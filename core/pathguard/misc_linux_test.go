@@ -48,7 +48,7 @@ func TestLinkOdd(t *testing.T) {
 	}
 	long := strings.Repeat("y", 250)
 	b.make("long -> " + strings.Repeat(long+"/", 16) + "f")
-	b.wantRefused("long/"+long, fault.PathMissing)
+	b.wantRefused("long/"+long, fault.PathDenied)
 	wantCode(t, b.write("long/"+long, "x"), fault.PathDenied)
 }
 
@@ -166,11 +166,11 @@ func TestPreview(t *testing.T) {
 	if dir == (pathguard.ID{}) || entry == (pathguard.ID{}) || dir == entry || entry.Ino != inode(t, b.R()+"/f") {
 		t.Errorf("%v, %v", dir, entry)
 	}
-	must(t, tg.Writable())
+	must(t, tg.CanReplace())
 	ro, err := b.name("ro").Pin()
 	must(t, err)
 	defer ro.Close()
-	wantCode(t, ro.Writable(), fault.IOFailed)
+	wantCode(t, ro.CanReplace(), fault.IOFailed)
 	absent, err := b.name("n").Pin()
 	must(t, err)
 	defer absent.Close()

@@ -19,6 +19,9 @@ type Name struct {
 	// loose: the root's own path was spelled in another normal form. Reads
 	// answer with the strict name, changes refuse it.
 	loose bool
+	// folder: the spelling ends like a directory's, "x/" or "x/.", so that
+	// nothing else answers to it.
+	folder bool
 }
 
 // Root returns the root, nil for the zero Name.
@@ -71,6 +74,45 @@ func (n Name) Parent() (Name, bool) {
 		return Name{}, false
 	}
 	return Name{root: n.root, rel: n.rel[:max(0, strings.LastIndexByte(n.rel, '/'))], loose: n.loose}, true
+}
+
+// asFolder demands a directory; a root is one anyway.
+func (n Name) asFolder(demanded bool) Name {
+	n.folder = demanded && n.rel != ""
+	return n
+}
+
+// namesFolder reports a spelling that only a directory can have
+// (path_resolution(7), trailing slashes).
+func namesFolder(spelling string) bool {
+	switch spelling[strings.LastIndexByte(spelling, '/')+1:] {
+	case "", ".", "..":
+		return true
+	}
+	return false
+}
+
+// fits refuses what is no directory under a name that demands one.
+func (n Name) fits(k Kind) error {
+	if n.folder && k != KindDir {
+		return n.fault(fault.PathMissing, ruleThrough, nil)
+	}
+	return nil
+}
+
+const ruleThrough = "a part of the name is not a directory"
+
+// isDir and isFile refuse what is the other, and say what works.
+func (n Name) isDir() *fault.Error {
+	f := n.fault(fault.IOFailed, "it is a directory", nil)
+	f.Hint = "list it instead"
+	return f
+}
+
+func (n Name) isFile() *fault.Error {
+	f := n.fault(fault.IOFailed, "it is not a directory", nil)
+	f.Hint = "read it instead"
+	return f
 }
 
 // fault returns a refusal or failure about this name. A cause is an errno or

@@ -15,7 +15,8 @@ import (
 // was given with or the resolved one), or a plain relative name, which has a
 // candidate in each root. It is purely lexical: nothing is looked up, trimmed,
 // unquoted, folded or expanded. A ".." that stays beneath its root is resolved
-// lexically; one that leads above is path.escape.
+// lexically; one that leads above is path.escape. A slash or dot at the end
+// demands a directory.
 //
 // A root with an alias is strict, as its documents are: only its schemes name
 // it, and "..", a backslash, a leading slash and drive forms are path.denied.
@@ -36,9 +37,9 @@ func (w *Workspace) Parse(spelling string) ([]Name, error) {
 	case !ok:
 		return nil, refuse(fault.PathEscape, spelling, "")
 	case r != nil:
-		return []Name{r.innermost(rel)}, nil
+		return []Name{r.innermost(rel).asFolder(namesFolder(path))}, nil
 	}
-	return w.relative(rel), nil
+	return w.relative(rel, namesFolder(path)), nil
 }
 
 func (w *Workspace) absolute(spelling, path string) ([]Name, error) {
@@ -55,14 +56,14 @@ func (w *Workspace) absolute(spelling, path string) ([]Name, error) {
 	if p.root.strict() {
 		return nil, refuse(fault.PathDenied, spelling, ruleStrict)
 	}
-	n := p.root.innermost(rest)
+	n := p.root.innermost(rest).asFolder(namesFolder(path))
 	n.loose = loose
 	return []Name{n}, nil
 }
 
-func (w *Workspace) relative(rel string) (names []Name) {
+func (w *Workspace) relative(rel string, folder bool) (names []Name) {
 	for _, r := range w.roots {
-		if n := r.innermost(rel); !r.strict() && !slices.Contains(names, n) {
+		if n := r.innermost(rel).asFolder(folder); !r.strict() && !slices.Contains(names, n) {
 			names = append(names, n)
 		}
 	}

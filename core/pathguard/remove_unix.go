@@ -7,7 +7,6 @@ package pathguard
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -18,7 +17,7 @@ import (
 // directory. A file is first moved aside and compared with what was judged, so
 // that nothing else is deleted; Keep is given it before it is gone.
 func (t *Target) Remove(o WriteOptions) error {
-	if err := t.removable(); err != nil {
+	if err := t.CanRemove(); err != nil {
 		return err
 	}
 	var err error
@@ -88,19 +87,8 @@ func (t *Target) putBack(aside string, why error) error {
 // what was judged, or it is moved back. For a directory the caller judges what
 // is beneath it first, see Descendants.
 func Rename(src, dst *Target) error {
-	if src.name.root == dst.name.root && strings.HasPrefix(dst.name.rel, src.name.rel+"/") {
-		return dst.name.fault(fault.RequestInvalid, "a directory can't be moved into itself", nil)
-	}
-	if err := src.removable(); err != nil {
+	if err := CanRename(src, dst); err != nil {
 		return err
-	}
-	if err := dst.vacant(); err != nil {
-		return err
-	}
-	for _, t := range [...]*Target{src, dst} {
-		if err := t.mayRename(); err != nil {
-			return t.name.failure(err)
-		}
 	}
 	err := src.held(func() error { return dst.moveNew(src.dir, src.base, src.st.kind()) })
 	switch err {
@@ -111,7 +99,7 @@ func Rename(src, dst *Target) error {
 	case unix.ENOENT:
 		return src.name.stale(ruleGone)
 	case unix.EXDEV:
-		return dst.name.fault(fault.IOFailed, "the two names are on different file systems: copy it and delete the first", err)
+		return dst.name.fault(fault.IOFailed, ruleApart, err)
 	}
 	return src.name.failure(err)
 }
@@ -153,17 +141,15 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 	if !t.exists || t.st.kind() != KindDir {
 		return t.Remove(o)
 	}
-	if err := t.removable(); err != nil {
-		return err
-	}
-	all := []found{{t.name, t.st}}
-	err := t.walkDown(ctx, MaxEntries, func(f found) error {
+	var all []found
+	err := t.removal(ctx, MaxEntries, func(f found) error {
 		all = append(all, f)
 		return judge(f.name)
 	})
 	if err != nil {
 		return err
 	}
+	all = append([]found{{t.name, t.st}}, all...)
 	for i := len(all) - 1; i >= 0; i-- {
 		err := ctx.Err()
 		if err == nil {
@@ -178,4 +164,22 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 		}
 	}
 	return t.settled()
+}
+
+// CanRemoveAll is the preview of RemoveAll, with a bound and a judge that is
+// given the facts too.
+func (t *Target) CanRemoveAll(ctx context.Context, max int, judge func(Name, Info) error) error {
+	return t.removal(ctx, max, func(f found) error { return judge(f.name, f.st.info()) })
+}
+
+func (t *Target) removal(ctx context.Context, max int, judge func(found) error) error {
+	if err := t.CanRemove(); err != nil || t.st.kind() != KindDir {
+		return err
+	}
+	return t.walkDown(ctx, max, func(dir int, up *stat, f found) error {
+		if err := judge(f); err != nil {
+			return err
+		}
+		return t.refused(mayChange(dir, up, &f.st)) // names no entry: it may be hidden
+	})
 }

@@ -13,7 +13,7 @@ import (
 
 // Remove deletes a file, a link or an empty directory.
 func (t *Target) Remove(o WriteOptions) error {
-	if err := t.removable(); err != nil {
+	if err := t.CanRemove(); err != nil {
 		return err
 	}
 	if err := t.keep(o); err != nil {
@@ -85,7 +85,7 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 	if !t.exists || t.st.kind() != KindDir {
 		return t.Remove(o)
 	}
-	if err := t.removable(); err != nil {
+	if err := t.CanRemove(); err != nil {
 		return err
 	}
 	var all []*Target
@@ -120,17 +120,26 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 	return err
 }
 
+func mayMove(src, dst *Target) error {
+	if src.name.root != dst.name.root {
+		return dst.name.fault(fault.IOFailed, "the two names are beneath different roots: copy it and delete the first", nil)
+	}
+	return nil
+}
+
+// CanRemoveAll is the preview of RemoveAll.
+func (t *Target) CanRemoveAll(ctx context.Context, max int, judge func(Name, Info) error) error {
+	if err := t.CanRemove(); err != nil {
+		return err
+	}
+	return t.Descendants(ctx, max, judge)
+}
+
 // Rename moves the entry itself to an absent name: a file by a second link,
 // which fails when the name is taken; Windows does not rename a directory over
 // anything.
 func Rename(src, dst *Target) error {
-	if src.name.root != dst.name.root {
-		return dst.name.fault(fault.IOFailed, "the two names are beneath different roots: copy it and delete the first", nil)
-	}
-	if err := src.removable(); err != nil {
-		return err
-	}
-	if err := dst.vacant(); err != nil {
+	if err := CanRename(src, dst); err != nil {
 		return err
 	}
 	top, err := src.name.root.hold()

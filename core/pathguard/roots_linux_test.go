@@ -315,7 +315,7 @@ func TestProtect(t *testing.T) {
 		b.wantRefused(spelling, fault.PolicyDenied)
 	}
 	_, err := b.read("policy")
-	if f := fault.As(err); f.Rule != "(built-in: postern)" {
+	if f := fault.As(err); f.Rule != "it belongs to postern itself (built-in: postern)" {
 		t.Errorf("rule %q", f.Rule)
 	}
 	b.wantBody("stateful", "OK")

@@ -81,9 +81,17 @@ func readEntries(fd int, _ []byte) ([]Entry, error) {
 
 func datasync(fd int) error { return unix.Fsync(fd) }
 
-func mayWrite(dir int, entry string) error {
-	return unix.Faccessat(dir, entry, unix.W_OK, unix.AT_EACCESS)
+func may(dir int, entry string, what uint32) error {
+	return unix.Faccessat(dir, entry, what, unix.AT_EACCESS)
 }
+
+const (
+	capChown, capFowner = 0, 0
+	groupFromDir        = modeDir // every directory gives new files its group
+)
+
+// capable: the superuser is, and nobody else.
+func capable(uint) bool { return unix.Geteuid() == 0 }
 
 // copyAttributes has nothing to copy with here, and says so.
 func copyAttributes(int, int) ([]string, error) {

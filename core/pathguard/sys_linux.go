@@ -190,8 +190,23 @@ func renameNew(oldDir int, old string, newDir int, name string) error {
 
 func datasync(fd int) error { return unix.Fdatasync(fd) }
 
-// mayWrite asks for the permission of the effective user; faccessat2 where the
-// kernel has it, else the real user's.
-func mayWrite(dir int, entry string) error {
-	return unix.Faccessat(dir, entry, unix.W_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW)
+// may asks for the permission of the effective user: faccessat2 where the
+// kernel has it, else by the mode.
+func may(dir int, entry string, what uint32) error {
+	return unix.Faccessat(dir, entry, what, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW)
+}
+
+const (
+	capChown  = unix.CAP_CHOWN
+	capFowner = unix.CAP_FOWNER
+	// groupFromDir is the bit of a directory whose new files get its group.
+	groupFromDir = modeSetgid
+)
+
+// capable reports a capability of this thread, see capabilities(7).
+func capable(what uint) bool {
+	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var d [2]unix.CapUserData
+	err := unix.Capget(&h, &d[0])
+	return err == nil && d[0].Effective&(1<<what) != 0
 }

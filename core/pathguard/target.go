@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -97,9 +98,29 @@ func (t *Target) IDs() (dir, entry ID) {
 	return dir, entry
 }
 
-// Writable returns the refusal that Replace and Append would begin with, and
-// changes nothing: a preview of a write ends here.
-func (t *Target) Writable() error {
+// CanReplace returns the refusal that Replace begins with, and changes nothing:
+// the preview of a call ends here. So do the others for what they are named
+// after. What nobody can know before is left: a full disk, another program.
+func (t *Target) CanReplace() error {
+	if err := t.writable(); err != nil {
+		return err
+	}
+	return t.mayReplace()
+}
+
+// CanAppend is the preview of Append. A file with other names is refused: they
+// would change too, and may lie outside.
+func (t *Target) CanAppend() error {
+	if err := t.writable(); err != nil {
+		return err
+	}
+	if t.st.nlink > 1 {
+		return t.name.fault(fault.PathDenied, "the file has more than one name, and appending would change the others", nil)
+	}
+	return nil
+}
+
+func (t *Target) writable() error {
 	switch {
 	case !t.exists:
 		return t.name.fault(fault.PathMissing, ruleAbsent, nil)
@@ -109,37 +130,57 @@ func (t *Target) Writable() error {
 	if err := t.ready(); err != nil {
 		return err
 	}
-	return t.writable()
+	return t.mayWrite()
 }
 
-// appendable refuses to change other names of the file, which may lie outside.
-func (t *Target) appendable() error {
-	if err := t.Writable(); err != nil {
+// CanCreate is the preview of Create.
+func (t *Target) CanCreate() error {
+	if err := t.name.fits(KindFile); err != nil {
 		return err
 	}
-	if t.st.nlink > 1 {
-		return t.name.fault(fault.PathDenied, "the file has more than one name, and appending would change the others", nil)
-	}
-	return nil
+	return t.CanMkdir()
 }
 
-// vacant is ready for what has no entry yet.
-func (t *Target) vacant() error {
+// CanMkdir is the preview of Mkdir.
+func (t *Target) CanMkdir() error {
 	if t.exists {
 		return t.name.stale(ruleThere)
 	}
-	return t.ready()
+	if err := t.ready(); err != nil {
+		return err
+	}
+	return t.mayTurn()
 }
 
-// removable is ready for a removal or a move.
-func (t *Target) removable() error {
+// CanRemove is the preview of Remove.
+func (t *Target) CanRemove() error {
 	if !t.exists {
 		return t.name.fault(fault.PathMissing, ruleAbsent, nil)
 	}
 	if err := t.name.movable(t.st.ident); err != nil {
 		return err
 	}
-	return t.ready()
+	if err := t.ready(); err != nil {
+		return err
+	}
+	return t.mayTurn()
+}
+
+// CanRename is the preview of Rename.
+func CanRename(src, dst *Target) error {
+	if src.name.root == dst.name.root && strings.HasPrefix(dst.name.rel, src.name.rel+"/") {
+		return dst.name.fault(fault.RequestInvalid, "a directory can't be moved into itself", nil)
+	}
+	if err := src.CanRemove(); err != nil {
+		return err
+	}
+	if err := dst.name.fits(src.st.kind()); err != nil {
+		return err
+	}
+	if err := dst.CanMkdir(); err != nil {
+		return err
+	}
+	return mayMove(src, dst)
 }
 
 // MaxEntries bounds what one call on a directory judges, and so what it moves
@@ -167,6 +208,9 @@ const (
 	ruleGone     = "it is not what it was when the call was judged"
 	ruleThere    = "something has this name already"
 	ruleReadOnly = "the file is read-only; a person changes its mode first"
+	ruleNotOurs  = "the file is not writable for this user"
+	ruleOwner    = "this process can't keep the file's owner or group, so nothing was changed"
+	ruleApart    = "the two names are on different file systems: copy it and delete the first"
 	ruleFolder   = "the folder was moved or replaced meanwhile"
 	ruleAbsent   = "there is nothing with this name"
 )

@@ -67,6 +67,9 @@ func (t *Target) look() (err error) {
 	if err := t.name.known(t.st.ident); err != nil {
 		return err
 	}
+	if err := t.name.fits(t.st.kind()); err != nil {
+		return err
+	}
 	return hasEntry(t.dir, t.base)
 }
 
@@ -76,7 +79,13 @@ func (t *Target) Close() error {
 	return nil
 }
 
-func (t *Target) writable() error {
+// What the system would say can't be asked beforehand here, but for the
+// read-only attribute.
+
+func (t *Target) mayReplace() error { return nil }
+func (t *Target) mayTurn() error    { return nil }
+
+func (t *Target) mayWrite() error {
 	if t.st.mode&0o200 == 0 {
 		return t.name.fault(fault.IOFailed, ruleReadOnly, nil)
 	}
@@ -124,7 +133,7 @@ func (t *Target) keep(o WriteOptions) error {
 // Replace writes a temporary file beside the old one and renames it over:
 // there is no exchange, so CAS is false.
 func (t *Target) Replace(content io.Reader, o WriteOptions) (Written, error) {
-	if err := t.Writable(); err != nil {
+	if err := t.CanReplace(); err != nil {
 		return Written{}, err
 	}
 	tmp := tempName()
@@ -187,7 +196,7 @@ func (t *Target) held(rename func() error) error {
 
 // Create makes a new regular file; it shows under its name while it is filled.
 func (t *Target) Create(content io.Reader, _ fs.FileMode) (Written, error) {
-	if err := t.vacant(); err != nil {
+	if err := t.CanCreate(); err != nil {
 		return Written{}, err
 	}
 	err := t.fill(t.base, content)
@@ -204,7 +213,7 @@ func (t *Target) Create(content io.Reader, _ fs.FileMode) (Written, error) {
 
 // Append adds to the end of an existing regular file that has one name.
 func (t *Target) Append(content []byte, o WriteOptions) (Written, error) {
-	if err := t.appendable(); err != nil {
+	if err := t.CanAppend(); err != nil {
 		return Written{}, err
 	}
 	if err := t.keep(o); err != nil {
@@ -229,7 +238,7 @@ func (t *Target) Append(content []byte, o WriteOptions) (Written, error) {
 
 // Mkdir makes the directory.
 func (t *Target) Mkdir(fs.FileMode) error {
-	if err := t.vacant(); err != nil {
+	if err := t.CanMkdir(); err != nil {
 		return err
 	}
 	if err := t.dir.Mkdir(t.base, 0o700); err != nil {

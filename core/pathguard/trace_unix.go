@@ -22,15 +22,17 @@ const maxLinks = 40
 // errTwoEqual is a name that no entry has, but two are equivalent to.
 var errTwoEqual = errors.New("two entries have an equivalent name")
 
-// tracer follows links by reading them, to propose the name that a spelling
+// tracer reads the first link on the way, to propose the name that a spelling
 // leads to. What it finds is only a proposal: it is judged, and the access to
-// it proves it. It never looks at anything outside the roots.
+// it proves it. It looks at nothing beneath where the link leads, since that was
+// not judged yet, and never at anything outside the roots.
 type tracer struct {
 	start   Name
 	entry   bool // the last component is meant itself, not what it leads to
 	equiv   bool // an absent name may be taken from its one NFC-equal entry
 	links   int
 	changed bool
+	folder  bool // what is found must be a directory
 
 	root    *Root
 	dirs    []visited // the first is the root
@@ -46,26 +48,34 @@ type visited struct {
 
 func (t *tracer) here() visited { return t.dirs[len(t.dirs)-1] }
 
-// trace returns the name that n leads to, or a fault that tells nothing of
-// what is outside.
+// trace returns the name that n leads to over one link or one equivalent name,
+// or a fault that tells nothing of what is outside.
 func (n Name) trace(entry, equiv bool) (Name, error) {
-	t := &tracer{start: n, entry: entry, equiv: equiv}
+	t := &tracer{start: n, entry: entry && !n.folder, equiv: equiv, folder: n.folder}
 	defer t.leave()
 	if err := t.enter(n.root, strings.Split(n.rel, "/")); err != nil {
 		return Name{}, n.failure(err)
 	}
-	for len(t.pending) > 0 {
+	for t.unclear() {
 		name := t.pending[0]
 		t.pending = t.pending[1:]
-		stop, err := t.take(name)
+		err := t.take(name)
+		if t.changed && err == unix.ENOTDIR {
+			err = unix.ENOENT // a link that leads nowhere doesn't say how
+		}
 		if err != nil {
 			return Name{}, n.failure(err)
 		}
-		if stop {
-			break
-		}
 	}
 	return t.result()
+}
+
+// unclear reports whether something must be looked at to tell the name: all up
+// to the first link, and then no more than the ".." in its target demand, each
+// of which leaves the directory that is really there. Those at its start leave
+// directories that are known.
+func (t *tracer) unclear() bool {
+	return len(t.pending) > 0 && (!t.changed || slices.Contains(t.pending, ".."))
 }
 
 func (t *tracer) leave() {
@@ -87,55 +97,35 @@ func (t *tracer) enter(r *Root, pending []string) error {
 	return nil
 }
 
-// take consumes one component; true means that the rest can't be looked up and
-// stays as it is spelled.
-func (t *tracer) take(name string) (bool, error) {
+// take consumes one component.
+func (t *tracer) take(name string) error {
 	switch name {
 	case "", ".":
-		return false, nil
+		return nil
 	case "..":
-		return false, t.up()
+		return t.up()
 	}
 	upTo := strings.Join(append(slices.Clone(t.done), name), "/")
 	fd, to, err := t.root.step(t.here().fd, t.here().fsTraits, upTo, name, oPath|unix.O_CLOEXEC, 0)
 	switch {
-	case err != nil:
-		return t.stuck(name, err)
-	case to.kind == KindDir:
-		t.dirs, t.done = append(t.dirs, visited{fd, to.fsTraits}), append(t.done, name)
-		return false, nil
-	}
-	unix.Close(fd)
-	switch {
-	case to.kind == KindLink:
-		return t.link(name)
-	case len(t.pending) > 0:
-		return false, unix.ENOTDIR
-	}
-	t.done = append(t.done, name)
-	return true, nil
-}
-
-// stuck decides about a component that could not be opened.
-func (t *tracer) stuck(name string, err error) (bool, error) {
-	switch {
 	case err == unix.ENOENT && t.equiv:
 		return t.takeEqual(name)
-	case err == unix.ENOENT && slices.Contains(t.pending, ".."):
-		return false, err // lexically it would lead on
-	case err == unix.ENOENT, err == unix.ENOTDIR, err == unix.EACCES:
-		t.done = append(t.done, name)
-		return true, nil
+	case err != nil:
+		return err
+	case to.kind == KindDir:
+		t.dirs, t.done = append(t.dirs, visited{fd, to.fsTraits}), append(t.done, name)
+		return nil
 	}
-	return false, err
-}
-
-func (t *tracer) link(name string) (bool, error) {
-	if t.entry && len(t.pending) == 0 {
-		t.done = append(t.done, name)
-		return true, nil
+	unix.Close(fd)
+	last := len(t.pending) == 0
+	switch {
+	case to.kind == KindLink && !(t.entry && last):
+		return t.follow(name)
+	case !last:
+		return unix.ENOTDIR
 	}
-	return false, t.follow(name)
+	t.done = append(t.done, name)
+	return nil
 }
 
 // follow puts a link's target in front of what is pending.
@@ -156,6 +146,7 @@ func (t *tracer) follow(name string) error {
 	if badForm(target) != "" {
 		return t.start.fault(fault.PathEscape, "", nil)
 	}
+	t.folder = t.folder || len(t.pending) == 0 && namesFolder(target)
 	if target[0] == '/' {
 		return t.rebase(target, t.pending)
 	}
@@ -198,7 +189,7 @@ func firstPlain(abs string) string {
 }
 
 // takeEqual looks for the one entry whose name is NFC-equal to an absent one.
-func (t *tracer) takeEqual(name string) (bool, error) {
+func (t *tracer) takeEqual(name string) error {
 	want, found, count := norm.NFC.String(name), "", 0
 	err := eachEntry(t.here().fd, func(e Entry) bool {
 		if e.Reachable && norm.NFC.String(e.Name) == want {
@@ -208,13 +199,13 @@ func (t *tracer) takeEqual(name string) (bool, error) {
 	})
 	switch {
 	case err != nil || count == 0 || found == name:
-		return false, t.start.fault(fault.PathMissing, "", unix.ENOENT)
+		return t.start.fault(fault.PathMissing, "", unix.ENOENT)
 	case count > 1:
-		return false, t.start.fault(fault.PathMissing, "no entry has exactly this name, and two names are equivalent to it", errTwoEqual)
+		return t.start.fault(fault.PathMissing, "no entry has exactly this name, and two names are equivalent to it", errTwoEqual)
 	}
 	t.changed = true
 	t.pending = append([]string{found}, t.pending...)
-	return false, nil
+	return nil
 }
 
 func (t *tracer) raced() error {
@@ -231,9 +222,12 @@ func (t *tracer) result() (Name, error) {
 	if len(rel) > maxPath {
 		return Name{}, t.start.fault(fault.PathDenied, "the name that the link leads to is too long", nil)
 	}
-	to := t.root.innermost(rel)
-	if to == t.start || !t.changed {
+	to := t.root.innermost(rel).asFolder(t.folder)
+	switch {
+	case !t.changed:
 		return Name{}, t.raced()
+	case to == t.start:
+		return Name{}, t.start.fault(fault.PathSymlink, "the link leads to itself", nil)
 	}
 	return to, nil
 }

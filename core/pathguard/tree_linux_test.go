@@ -143,7 +143,7 @@ func (b *box) follow(spelling string, try func(pathguard.Name) error) error {
 		return err
 	}
 	n := names[0]
-	for range 40 {
+	for range 41 {
 		if slices.Contains(b.deny, n.Rel()) {
 			return &fault.Error{Code: fault.PolicyDenied, Resource: n.String()}
 		}

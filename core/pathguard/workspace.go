@@ -202,6 +202,7 @@ func cutAfter(path string, n int) (top, rest string) {
 
 const (
 	ruleBuiltin = "(built-in: postern)"
+	ruleOurs    = "it belongs to postern itself " + ruleBuiltin
 	ruleRoot    = "a root is never replaced, moved or removed " + ruleBuiltin
 	ruleAbove   = "a directory above a root or a protected path is never moved or removed " + ruleBuiltin
 )
@@ -213,12 +214,12 @@ func (n Name) guarded() error {
 		return n.fault(fault.PathEscape, "", nil)
 	}
 	if n.loose {
-		return &LinkError{Name: n, To: Name{root: n.root, rel: n.rel}}
+		return &LinkError{Name: n, To: Name{root: n.root, rel: n.rel, folder: n.folder}}
 	}
 	if p := n.root.place.Load(); p != nil {
 		for _, d := range p.denied {
 			if _, ok := beneath(n.rel, d); ok || d == "" {
-				return n.fault(fault.PolicyDenied, ruleBuiltin, nil)
+				return n.fault(fault.PolicyDenied, ruleOurs, nil)
 			}
 		}
 	}
@@ -228,7 +229,7 @@ func (n Name) guarded() error {
 // known refuses a protected file under whatever name it was reached.
 func (n Name) known(id ident) error {
 	if _, ok := n.root.layout().ids[id]; ok {
-		return n.fault(fault.PolicyDenied, ruleBuiltin, nil)
+		return n.fault(fault.PolicyDenied, ruleOurs, nil)
 	}
 	return nil
 }

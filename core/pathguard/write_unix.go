@@ -41,7 +41,7 @@ const copyBuffer = 32 << 10
 // back and compared before it takes the name. Other names of a hard-linked
 // file keep the old content.
 func (t *Target) Replace(content io.Reader, o WriteOptions) (Written, error) {
-	if err := t.Writable(); err != nil {
+	if err := t.CanReplace(); err != nil {
 		return Written{}, err
 	}
 	old, err := t.openOld(unix.O_RDONLY)
@@ -63,18 +63,6 @@ func (t *Target) Replace(content io.Reader, o WriteOptions) (Written, error) {
 	}
 	w.Info, err = tmp.settle()
 	return w, err
-}
-
-// writable honours the read-only bit although a rename could go around it.
-func (t *Target) writable() error {
-	err := mayWrite(t.dir, t.base)
-	if t.st.mode&0o222 == 0 || t.st.frozen || err == unix.EACCES || err == unix.EPERM {
-		return t.name.fault(fault.IOFailed, ruleReadOnly, unix.EACCES)
-	}
-	if err != nil {
-		return t.name.failure(err)
-	}
-	return nil
 }
 
 // openOld opens the file that was judged, or refuses.
@@ -179,26 +167,12 @@ func (t *Target) held(rename func() error) error {
 	}
 }
 
-// mayRename is the error of a directory that doesn't let this process rename
-// entries; without one a refusal has another cause. In a sticky directory only
-// the owner of one of the two may.
-func (t *Target) mayRename() error {
-	if err := mayWrite(t.dir, "."); err != nil {
-		return err
-	}
-	uid := uint32(unix.Geteuid())
-	if t.dirStat.mode&modeSticky == 0 || uid == 0 || uid == t.dirStat.uid || !t.exists || uid == t.st.uid {
-		return nil
-	}
-	return unix.EACCES
-}
-
 // Create makes a new regular file with this content, which never shows under
 // the name in part. Something that has the name already is
 // precondition.failed. The mode is subject to the umask or the directory's
 // default ACL.
 func (t *Target) Create(content io.Reader, mode fs.FileMode) (Written, error) {
-	if err := t.vacant(); err != nil {
+	if err := t.CanCreate(); err != nil {
 		return Written{}, err
 	}
 	tmp, err := t.newTemp(uint32(mode.Perm()))
@@ -247,7 +221,7 @@ func (t *Target) moveNew(from int, old string, kind Kind) error {
 // Mkdir makes the directory. Something that has the name already is
 // precondition.failed.
 func (t *Target) Mkdir(mode fs.FileMode) error {
-	if err := t.vacant(); err != nil {
+	if err := t.CanMkdir(); err != nil {
 		return err
 	}
 	if err := again(func() error { return unix.Mkdirat(t.dir, t.base, uint32(mode.Perm())) }); err != nil {

@@ -114,7 +114,7 @@ func (j *judge) findFile(ctx context.Context, o *options, spelling string) error
 		j.refuse(err)
 		return nil
 	}
-	for range maxHops {
+	for range maxHops + 1 {
 		j.add(name.Resource())
 		err := j.reach(ctx, name)
 		var link *pathguard.LinkError
