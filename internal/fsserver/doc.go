@@ -16,7 +16,10 @@
 // holds any byte from outside leaves in one envelope, or scrubbed where the
 // operator turned envelopes off; a refusal shows the caller's own spelling.
 // The client's roots narrow what is open and never widen it. A call ends at its
-// deadline, and with what a search has found by then.
+// deadline, and with what a search has found by then; one that changes something
+// is waited for two seconds longer, so that it undoes what is half done and says
+// how it ended. An answer is bounded as it is sent, escapes and indents counted,
+// and calls that hold more than a MiB are few at a time.
 //
 // # Not guaranteed
 //
