@@ -20,7 +20,7 @@ import (
 	"github.com/postern-gate/postern/internal/testenv"
 )
 
-const nobody = 65534
+const nobody = testenv.Nobody
 
 // confine makes openat2 answer with an errno in every thread of this process,
 // through a seccomp filter; "as-is" installs none, "old" takes statx away too.

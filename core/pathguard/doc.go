@@ -15,6 +15,11 @@
 //     not even its existence, shows in an error.
 //   - What is opened has, at that moment, exactly the judged name: byte for
 //     byte, through no link, over no mount point that the root does not list.
+//   - A link is followed one at a time: nothing beneath where it leads is looked
+//     at before that name was proposed, so that a denied directory tells
+//     nothing through a link either.
+//   - Each change begins with its preview (CanReplace and the like), which has no
+//     effect: what the preview refuses the change refuses, in the same words.
 //   - Only regular files and directories are opened, and no open waits.
 //   - A file that is replaced is whole, old or new, for every reader; its
 //     content was read back first; mode, owner, user attributes and ACL are
@@ -25,6 +30,8 @@
 //
 // # Not guaranteed
 //
+//   - A link whose own target has a ".." behind a name (x/../y) is walked up to
+//     there, since x may be a link; whether that much of it is there shows.
 //   - A file with several names is read, and marked by Info.Nlink; a name
 //     outside the root may lead to the same file (Options.DenyHardlinks).
 //   - A directory that another program moves out of the root during a change

@@ -96,6 +96,24 @@ func TestFaultDropped(t *testing.T) {
 	}
 }
 
+// TestFaultDroppedEarly: each part is read back before the next is taken, so that
+// nothing is left to do when the content, or who waits for it, has ended.
+func TestFaultDroppedEarly(t *testing.T) {
+	b := newBox(t, nil)
+	pathguard.SetSeam(b.root, func(s *pathguard.Seam) {
+		s.FailWrite(func(fd int, p []byte) (int, error) { return unix.Write(fd, make([]byte, len(p))) })
+	})
+	tg, err := b.name("n").Pin()
+	must(t, err)
+	defer tg.Close()
+	content := strings.NewReader(strings.Repeat("x", 10<<20))
+	_, err = tg.Create(content, 0o644)
+	wantCode(t, err, fault.IOFailed)
+	if taken := 10<<20 - content.Len(); taken > 64<<10 {
+		t.Errorf("%d bytes were taken before the first was read back", taken)
+	}
+}
+
 func (b *box) append(spelling, content string) error {
 	return b.follow(spelling, func(n pathguard.Name) error {
 		tg, err := n.Pin()

@@ -124,7 +124,7 @@ func TestMetadataOwnerRefused(t *testing.T) {
 	must(t, unix.Setxattr(path, "system.posix_acl_access", acl(4711), 0))
 	before, tree1 := state(t, path), tree(t, b.R())
 	ino := inode(t, path)
-	asNobody(t, func() {
+	testenv.AsNobody(t, func() {
 		err := b.write("o", "b")
 		if fault.CodeOf(err) != fault.IOFailed || !strings.Contains(err.Error(), "owner") {
 			t.Errorf("%v", err)
@@ -136,7 +136,7 @@ func TestMetadataOwnerRefused(t *testing.T) {
 	// The control. A program that names paths needs the folders above, too.
 	must(t, os.Chmod(b.dir, 0o755))
 	must(t, os.Chmod(filepath.Dir(b.dir), 0o755))
-	asNobody(t, func() {
+	testenv.AsNobody(t, func() {
 		if err := os.WriteFile(path, []byte("c"), 0); err != nil {
 			t.Error(err)
 		}
@@ -179,7 +179,7 @@ func TestReadOnlyForUs(t *testing.T) {
 	needRoot(t)
 	b := newBox(t, []string{"f=A", "f@0644"})
 	must(t, os.Chmod(b.R(), 0o777))
-	asNobody(t, func() {
+	testenv.AsNobody(t, func() {
 		err := b.write("f", "B")
 		if fault.CodeOf(err) != fault.IOFailed || !strings.Contains(err.Error(), "not writable for this user") {
 			t.Errorf("%v", err)
@@ -205,7 +205,7 @@ func TestFolderReadOnly(t *testing.T) {
 	needRoot(t)
 	b := newBox(t, []string{"d/", "d/f=content"})
 	must(t, os.Chown(b.R()+"/d/f", nobody, nobody))
-	asNobody(t, func() {
+	testenv.AsNobody(t, func() {
 		wantCode(t, b.write("d/f", "new"), fault.IOFailed)
 	})
 	b.wantBody("d/f", "content")

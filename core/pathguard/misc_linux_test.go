@@ -17,6 +17,7 @@ import (
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/internal/testenv"
 )
 
 // TestLinkError: a caller that does not follow gets a refusal.
@@ -50,6 +51,19 @@ func TestLinkOdd(t *testing.T) {
 	b.make("long -> " + strings.Repeat(long+"/", 16) + "f")
 	b.wantRefused("long/"+long, fault.PathDenied)
 	wantCode(t, b.write("long/"+long, "x"), fault.PathDenied)
+}
+
+// TestHints: who takes a directory for a file, or a file for a directory, learns
+// what works.
+func TestHints(t *testing.T) {
+	b := newBox(t, []string{"d/", "f=F"})
+	_, read := b.name("d").Open()
+	_, list := b.name("f").OpenDir()
+	for want, err := range map[string]error{"list it instead": read, "read it instead": list} {
+		if f := fault.As(err); f == nil || f.Code != fault.IOFailed || f.Hint != want {
+			t.Errorf("%v, want the hint %q", err, want)
+		}
+	}
 }
 
 // TestSpecial: sockets and devices are told, moved and deleted, never opened.
@@ -112,7 +126,7 @@ func TestFolderNotReadable(t *testing.T) {
 	needRoot(t)
 	b := newBox(t, []string{"d/"})
 	must(t, os.Chmod(b.R()+"/d", 0o333))
-	asNobody(t, func() {
+	testenv.AsNobody(t, func() {
 		if err := b.write("d/n", "N"); err != nil {
 			t.Error(err)
 		}
@@ -129,7 +143,7 @@ func TestFolderNotReadable(t *testing.T) {
 func TestNotPermitted(t *testing.T) {
 	needRoot(t)
 	b := newBox(t, []string{"a.txt=A", "priv/", "priv/f=F", "priv@0000", "secret=S", "secret@0000", "l -> priv/f"})
-	asNobody(t, func() {
+	testenv.AsNobody(t, func() {
 		b.wantBody("a.txt", "A")
 		for _, s := range []string{"priv/f", "secret", "l"} {
 			b.wantRefused(s, fault.IOFailed)
@@ -144,7 +158,7 @@ func TestNotPermitted(t *testing.T) {
 	// In a sticky directory somebody else's file stays.
 	must(t, os.Chmod(b.R(), 0o777|os.ModeSticky))
 	must(t, os.Chmod(b.R()+"/a.txt", 0o666))
-	asNobody(t, func() {
+	testenv.AsNobody(t, func() {
 		wantCode(t, b.move("a.txt", "b.txt"), fault.IOFailed)
 		wantCode(t, b.removeAll("a.txt"), fault.IOFailed)
 		if err := b.write("mine", "M"); err != nil {

@@ -127,6 +127,9 @@ func (t *Target) writable() error {
 	case t.st.kind() != KindFile:
 		return t.name.fault(fault.IOFailed, "it is not a file", nil)
 	}
+	if err := t.name.fits(KindFile); err != nil {
+		return err
+	}
 	if err := t.ready(); err != nil {
 		return err
 	}
@@ -156,6 +159,9 @@ func (t *Target) CanMkdir() error {
 func (t *Target) CanRemove() error {
 	if !t.exists {
 		return t.name.fault(fault.PathMissing, ruleAbsent, nil)
+	}
+	if err := t.name.fits(t.st.kind()); err != nil {
+		return err
 	}
 	if err := t.name.movable(t.st.ident); err != nil {
 		return err

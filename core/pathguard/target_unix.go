@@ -70,9 +70,6 @@ func (t *Target) look(entry bool) (err error) {
 	if err := t.name.known(t.st.ident); err != nil {
 		return err
 	}
-	if err := t.name.fits(kind); err != nil {
-		return err
-	}
 	return t.spelled()
 }
 

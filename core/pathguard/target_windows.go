@@ -4,7 +4,6 @@ package pathguard
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
@@ -65,9 +64,6 @@ func (t *Target) look() (err error) {
 	}
 	t.exists = true
 	if err := t.name.known(t.st.ident); err != nil {
-		return err
-	}
-	if err := t.name.fits(t.st.kind()); err != nil {
 		return err
 	}
 	return hasEntry(t.dir, t.base)
@@ -160,24 +156,36 @@ func (t *Target) fill(base string, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	h := sha256.New()
-	size, err := io.Copy(io.MultiWriter(f, h), content)
-	sum := h.Sum(nil)
-	if err == nil {
+	if _, err = io.CopyBuffer(&readBack{f: f, name: t.name}, onlyReader{content}, make([]byte, 32<<10)); err == nil {
 		err = f.Sync()
-	}
-	if err == nil {
-		h.Reset()
-		n, readErr := io.Copy(h, io.NewSectionReader(f, 0, size+1))
-		if readErr != nil || n != size || !bytes.Equal(h.Sum(nil), sum) {
-			err = t.name.fault(fault.IOFailed, "what is on the disk differs from what was written", readErr)
-		}
 	}
 	err = errors.Join(err, f.Close())
 	if err != nil {
 		_ = t.dir.Remove(base)
 	}
 	return err
+}
+
+type onlyReader struct{ io.Reader }
+
+// readBack writes a part and reads it back before it takes the next.
+type readBack struct {
+	f    *os.File
+	name Name
+	at   int64
+}
+
+func (w *readBack) Write(p []byte) (int, error) {
+	n, err := w.f.Write(p)
+	if err != nil {
+		return n, err
+	}
+	back := make([]byte, len(p))
+	if _, err := w.f.ReadAt(back, w.at); err != nil || !bytes.Equal(back, p) {
+		return 0, w.name.fault(fault.IOFailed, "what is on the disk differs from what was written", err)
+	}
+	w.at += int64(n)
+	return n, nil
 }
 
 func (t *Target) held(rename func() error) error {

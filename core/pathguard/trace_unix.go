@@ -119,7 +119,7 @@ func (t *tracer) take(name string) error {
 	unix.Close(fd)
 	last := len(t.pending) == 0
 	switch {
-	case to.kind == KindLink && !(t.entry && last):
+	case to.kind == KindLink && (!t.entry || !last):
 		return t.follow(name)
 	case !last:
 		return unix.ENOTDIR

@@ -54,8 +54,9 @@ var osActs = []string{
 
 // systemCallers may use golang.org/x/sys.
 var systemCallers = map[string]string{
-	"core/pathguard": "files by handle",
-	"internal/state": "locks and sync of the state directory",
+	"core/pathguard":   "files by handle",
+	"internal/state":   "locks and sync of the state directory",
+	"internal/testenv": "another user for a test",
 }
 
 var usage = map[string]uses{

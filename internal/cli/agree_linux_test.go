@@ -264,7 +264,7 @@ func comparable(p *place, a core.Action, name string) bool {
 	info, err := os.Stat(full)
 	switch a {
 	case core.FSWrite:
-		return err == nil && !info.IsDir()
+		return err == nil && !info.IsDir() && !strings.HasSuffix(name, "/") // the tool refuses the slash itself
 	case core.FSRead:
 		return err != nil || !info.IsDir()
 	default:

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package enforce
+
+import (
+	"context"
+	"testing"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/pathguard"
+)
+
+// beneathPrivate denies everything in the directory private.
+func beneathPrivate() rules {
+	deny := map[string]core.Decision{}
+	for _, a := range []core.Action{core.FSRead, core.FSList, core.FSWrite, core.FSCreate, core.FSRename, core.FSDelete} {
+		deny[a.String()+" project://private/"] = core.Deny
+	}
+	return rules{deny: deny}
+}
+
+// TestLinkToDenied: through a link into a denied directory nothing tells what is
+// there, and each name on the way is judged, also the one of a link in it that
+// leads out again.
+func TestLinkToDenied(t *testing.T) {
+	spec := map[string]string{
+		"private/x": "X", "private/ln": "-> ../pub", "private/d/e": "E", "pub/y": "Y", "l": "-> private",
+		"deep/l": "-> ../private/", "to": "-> l", "f": "F",
+	}
+	ways := map[string]func(ctx context.Context, g *Gate, name string) error{
+		"open": func(ctx context.Context, g *Gate, name string) error { _, err := g.Open(ctx, name); return err },
+		"stat": func(ctx context.Context, g *Gate, name string) error { _, _, err := g.Stat(ctx, name); return err },
+		"walk": func(ctx context.Context, g *Gate, name string) error {
+			return g.Walk(ctx, name, 10, func(*Walk, pathguard.Name) error { return nil })
+		},
+		"write": func(ctx context.Context, g *Gate, name string) error {
+			_, err := g.Write(ctx, name, nil, Call{})
+			return err
+		},
+		"append": func(ctx context.Context, g *Gate, name string) error {
+			_, err := g.Append(ctx, name, nil, Call{})
+			return err
+		},
+		"mkdir": func(ctx context.Context, g *Gate, name string) error {
+			_, err := g.MakeDir(ctx, name, Call{})
+			return err
+		},
+		"delete": func(ctx context.Context, g *Gate, name string) error {
+			_, err := g.Delete(ctx, name, true, Call{})
+			return err
+		},
+		"move": func(ctx context.Context, g *Gate, name string) error {
+			_, err := g.Move(ctx, name, "n", Call{})
+			return err
+		},
+		"move to": func(ctx context.Context, g *Gate, name string) error {
+			_, err := g.Move(ctx, "f", name, Call{})
+			return err
+		},
+		"copy": func(ctx context.Context, g *Gate, name string) error {
+			_, err := g.Copy(ctx, name, "n", Call{})
+			return err
+		},
+	}
+	for way, do := range ways {
+		t.Run(way, func(t *testing.T) {
+			w := newWorld(t, beneathPrivate(), spec)
+			before := w.tree()
+			for _, l := range []string{"l/", "deep/l/", "to/"} {
+				for _, name := range []string{"x", "nope", "x/z", "nope/z", "ln/y", "ln/nope", "d/e", "d/e/z"} {
+					err := do(t.Context(), w.gate, l+name)
+					f := fault.As(err)
+					if f == nil || f.Code != fault.PolicyDenied || f.Resource != "project://private/"+name {
+						t.Errorf("%s: %v", l+name, err)
+					}
+				}
+			}
+			w.unchanged(before)
+		})
+	}
+	// Without the rule each of them is what it is.
+	w := newWorld(t, rules{}, spec)
+	for name, want := range map[string]fault.Code{"l/x": fault.OK, "to/nope": fault.PathMissing, "l/x/z": fault.PathMissing, "deep/l/ln/y": fault.OK} {
+		if _, err := w.gate.Open(t.Context(), name); fault.CodeOf(err) != want {
+			t.Errorf("without the rule, %s: %v", name, err)
+		}
+	}
+}
