@@ -9,7 +9,7 @@ RACETIME ?= 10s
 # -race needs cgo; nothing else here does, and nothing shipped has it.
 STATIC   := CGO_ENABLED=0
 
-.PHONY: build test fmt vet cross all-tests race fuzz bench lint ci
+.PHONY: build test fmt vet cross all-tests bounds race fuzz bench lint ci
 
 build:
 	$(STATIC) $(GO) build -trimpath -o postern ./cmd/postern
@@ -31,6 +31,10 @@ cross:
 all-tests:
 	CGO_ENABLED=1 POSTERN_RACE=$(RACETIME) $(GO) test -race -timeout 15m ./...
 
+# Memory, which the race detector multiplies.
+bounds:
+	$(STATIC) $(GO) test -count=1 -run 'Memory|LargeCalls|Replacements|BigStream' ./core/pathguard ./internal/fsserver/...
+
 # The attackers alone, for longer.
 race:
 	CGO_ENABLED=1 POSTERN_RACE=60s $(GO) test -race -timeout 60m -count=1 -run Race ./...
@@ -45,4 +49,4 @@ lint:
 	.ci/golangci-lint run ./...
 
 # What fails fastest comes first.
-ci: fmt vet cross build all-tests fuzz lint
+ci: fmt vet cross build all-tests bounds fuzz lint

@@ -28,7 +28,7 @@ func (t *Target) Append(content []byte, o WriteOptions) (Written, error) {
 	}
 	err = t.writeAll(f.fd, content)
 	if err == nil {
-		err = verify(f, t.st.size, content)
+		err = verify(f, t.st.size, content, make([]byte, copyBuffer))
 	}
 	if err != nil {
 		return Written{}, t.takeBack(f, len(content), err)

@@ -13,9 +13,8 @@ import (
 // errDiffers is a write layer that lost something without an error.
 var errDiffers = errors.New("what is on the disk differs from what was written")
 
-// verify reads back what was written last, from an offset, in bounded memory.
-func verify(f *File, from int64, content []byte) error {
-	buf := make([]byte, copyBuffer)
+// verify reads back what was written last, from an offset, into buf.
+func verify(f *File, from int64, content, buf []byte) error {
 	for len(content) > 0 {
 		part := buf[:min(len(buf), len(content))]
 		if _, err := f.ReadAt(part, from); err != nil || !bytes.Equal(part, content[:len(part)]) {
@@ -38,14 +37,14 @@ func (f *File) ends(at int64) error {
 // copyTo writes everything in bounded memory, and reads each part back before it
 // takes the next, so that a content which ends early ends both.
 func (t *Target) copyTo(f *File, content io.Reader) error {
-	buf := make([]byte, copyBuffer)
+	buf, back := make([]byte, copyBuffer), make([]byte, copyBuffer)
 	for size := int64(0); ; {
 		n, err := content.Read(buf)
 		if n > 0 {
 			if err := t.writeAll(f.fd, buf[:n]); err != nil {
 				return err
 			}
-			if err := verify(f, size, buf[:n]); err != nil {
+			if err := verify(f, size, buf[:n], back); err != nil {
 				return err
 			}
 			size += int64(n)

@@ -84,7 +84,7 @@ func TestTreeMemory(t *testing.T) {
 	if r.outcome()["partial"] != true || len(r.raw) > defaultAnswer+4000 {
 		t.Errorf("%d bytes are sent, %v", len(r.raw), r.outcome())
 	}
-	if peak := w.peak(c.pid); peak > 100<<10 {
+	if peak := w.peak(c.pid); peak > memory(100<<10) {
 		t.Errorf("%d KiB at the peak", peak)
 	}
 }
@@ -112,7 +112,7 @@ func TestLargeCalls(t *testing.T) {
 	for _, ch := range answers {
 		c.await(ch)
 	}
-	if peak := w.peak(c.pid); peak > 200<<10 {
+	if peak := w.peak(c.pid); peak > memory(200<<10) {
 		t.Errorf("%d KiB at the peak", peak)
 	}
 }
@@ -131,7 +131,7 @@ func TestReplacements(t *testing.T) {
 	}
 	c.call("edit_file", all("most")).ok()
 	w.is(w.at("most"), strings.Repeat("b", edit.MaxReplaced))
-	if peak := w.peak(c.pid); peak > 120<<10 {
+	if peak := w.peak(c.pid); peak > memory(120<<10) {
 		t.Errorf("%d KiB at the peak", peak)
 	}
 }
