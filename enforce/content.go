@@ -4,6 +4,7 @@ package enforce
 
 import (
 	"bytes"
+	"regexp"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
@@ -41,6 +42,10 @@ func contentRule(r core.Resource, f *pathguard.File) error {
 
 func hasContentRule(r core.Resource) bool { return glob.Key(r.Name) == ".npmrc" }
 
+// npmrcPatterns are credentials that have no key of their own: in the address
+// of a registry or proxy, and the private key of a client.
+var npmrcPatterns = regexp.MustCompile(`//[^/@\s]+:[^/@\s]+@|(?m)^\s*key\s*=`)
+
 func holdsSecret(content []byte) bool {
 	lower := bytes.ToLower(content)
 	for _, key := range npmrcSecrets {
@@ -48,5 +53,5 @@ func holdsSecret(content []byte) bool {
 			return true
 		}
 	}
-	return false
+	return npmrcPatterns.Match(lower)
 }

@@ -88,7 +88,7 @@ func TestFSRefusals(t *testing.T) {
 // TestCredentialInNpmrc: a .npmrc is ordinary until it holds a credential;
 // neither a read, an edit, a copy nor a move gets at one that does.
 func TestCredentialInNpmrc(t *testing.T) {
-	for _, content := range []string{"//r.example/:_authToken=SECRET\n", "_AUTH = SECRET\n", "x:_Password=SECRET\n"} {
+	for _, content := range []string{"//r.example/:_authToken=SECRET\n", "_AUTH = SECRET\n", "x:_Password=SECRET\n", "registry=https://u:SECRET@r.example/\n", " key = SECRET\n"} {
 		w := newWorld(t, rules{}, map[string]string{".npmrc": content, "d/f": ""})
 		f := w.gate.FS("project")
 		before := w.tree()

@@ -167,7 +167,7 @@ func (c *crossing) descend(ctx context.Context, o *operand, visit func(pathguard
 func (c *crossing) discreet(o *operand, visit func(pathguard.Name, pathguard.Info) error) func(pathguard.Name, pathguard.Info) error {
 	return func(n pathguard.Name, info pathguard.Info) error {
 		err := visit(n, info)
-		if err == nil || c.gate.evaluate(core.FSList, n.Resource()).Decision == core.Allow {
+		if fault.CodeOf(err) != fault.PolicyDenied || c.gate.evaluate(core.FSList, n.Resource()).Decision == core.Allow {
 			return err
 		}
 		return &fault.Error{

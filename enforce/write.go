@@ -122,7 +122,12 @@ func (c *crossing) keepsEscapes(content []byte) error {
 		return nil
 	}
 	refusal := &fault.Error{Code: fault.TextEscaped, Resource: o.name.Resource().String()}
-	if !o.target.Exists() || c.gate.evaluate(core.FSRead, o.name.Resource()).Decision != core.Allow {
+	if !o.target.Exists() {
+		refusal.Rule = "the content holds the escaped form of an envelope's tag, which may come from what was shown of another file"
+		refusal.Hint = "write the file without that place, and put it in with edit_file"
+		return refusal
+	}
+	if c.gate.evaluate(core.FSRead, o.name.Resource()).Decision != core.Allow {
 		return refusal
 	}
 	before, err := o.content()

@@ -78,9 +78,10 @@ func runsByItself() []entry {
 				"**/.git/modules/**/commondir\n**/.git/modules/**/gitdir\n**/.husky/**",
 			home: ".gitconfig\n.config/git/**",
 		},
-		// A file .git points to a repository and a folder .git is one: neither is
-		// made, moved or replaced. What lies in one is judged by the entry above.
-		{name: "git", anyway: "**/.git", except: "**/.git/*/**"},
+		// Whatever else is changed there can make git take its configuration from
+		// elsewhere too: a .git file or remote that points away, or a repository
+		// that is broken, so that git finds another one around it.
+		{name: "git", anyway: "**/.git/**", except: "**/.git/info/exclude\n**/.git/description"},
 		{
 			name: "shell", home: ".bashrc\n.bashrc.d/**\n.bash_profile\n.bash_login\n.bash_logout\n.bash_aliases\n.profile\n" +
 				".zshrc\n.zshenv\n.zprofile\n.zlogin\n.zlogout\n.config/fish/**\n.xprofile\n.xsessionrc\n.pam_environment\n" +

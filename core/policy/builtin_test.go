@@ -48,13 +48,13 @@ func TestBuiltinLists(t *testing.T) {
 		"logins":    ".netrc _netrc .git-credentials .pypirc .config/gh/hosts.yml a/credentials credentials.json service-account-1.json",
 		"npmrc":     "a/.npmrc a/b/.NPMRC .Npmrc",
 		"browsers":  ".mozilla/firefox/x/logins.json .config/google-chrome/Default .config/google-chrome-beta/x",
-		"git":       "!.git/hooks/pre-commit !.git/hooks !.GIT/Config !a/.git/config !.git/modules/a/b/hooks/x !.git/modules/a/config !.gitconfig !.config/git/ignore !.git/worktrees/w/config.worktree",
+		"git":       "!.git/hooks/pre-commit !.git/hooks !.GIT/Config !a/.git/config !.git/modules/a/b/hooks/x !.git/modules/a/config !.gitconfig !.config/git/ignore !.git/worktrees/w/config.worktree !.git !sub/.git !.git/HEAD !.git/refs !.git/remotes/origin !.git/commondir !.git/sub/.git !.git/x/.git/y/config !.husky/pre-commit",
 		"shell":     "!.bashrc !.ZSHRC !.config/fish/config.fish !.profile !.xsessionrc",
 		"autostart": "!.config/autostart/x !.config/systemd/user/a !Library/LaunchAgents/x !var/spool/cron/u !etc/crontab !etc/cron.d/x",
 		"agents":    "!.claude/settings.json !.claude/settings.local.json !.claude/hooks/x !.mcp.json !a/.cursor/mcp.json !.cursor/hooks.json !.codex/config.toml !.gemini/settings.json !.github/hooks/x !.windsurf/x !.kiro/x !.opencode/x",
 		"editors":   "!.vscode/tasks.json !a/.vscode/settings.json !.idea/workspace.xml !.envrc",
 		"postern":   "!.postern/policy.yaml !.postern !bin/postern", "postern-state": "st[a]te/keys/log .local/state/postern/x",
-		"": "main.go .env.example a/.env.template x.pub id_rsa.pub .npmrc docker/.bashrc a/.profile .git/HEAD .claude/commands/x .vscode/extensions.json environment .github/workflows/ci.yml stae/x bin/postern2 monkey a.keys",
+		"": "main.go .env.example a/.env.template x.pub id_rsa.pub .npmrc docker/.bashrc a/.profile .git/info/exclude .gitignore .github/x .claude/commands/x .vscode/extensions.json environment .github/workflows/ci.yml stae/x bin/postern2 monkey a.keys",
 	}
 	for entry, names := range tests {
 		for name := range strings.FieldsSeq(names) {

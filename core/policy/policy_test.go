@@ -75,7 +75,7 @@ func TestExplainListsEveryMatch(t *testing.T) {
 	if d := cmp.Diff(dedupe(wantTexts), dedupe(got)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	if got := texts(shipped(t), file(core.FSWrite, ".git/hooks/x")); got[0] != `explicit deny: deny "**/.git/hooks/**"` || len(got) != 4 {
+	if got := texts(shipped(t), file(core.FSWrite, ".git/hooks/x")); got[0] != `explicit deny: deny "**/.git/hooks/**"` || len(got) != 5 {
 		t.Errorf("built-in: %q", got)
 	}
 	if got := texts(shipped(t), file(core.FSRead, "/x")); len(got) != 1 {

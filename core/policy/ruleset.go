@@ -29,6 +29,7 @@ type ruleset struct {
 func newRuleset(rules []rule, beneath bool) ruleset {
 	slices.SortFunc(rules, func(a, b rule) int {
 		return cmp.Or(cmp.Compare(a.reason.Decision, b.reason.Decision),
+			cmp.Compare(len(b.reason.Rule), len(a.reason.Rule)), // of two that match, the longer says more
 			cmp.Compare(a.reason.Rule, b.reason.Rule), cmp.Compare(a.root, b.root),
 			cmp.Compare(a.reason.Why, b.reason.Why), cmp.Compare(a.reason.Pos.Line, b.reason.Pos.Line),
 			cmp.Compare(a.reason.Pos.Column, b.reason.Pos.Column))

@@ -219,8 +219,8 @@ func (l *loader) overlaps() {
 		for j, b := range l.out.Roots {
 			rel, inside := beneath(a.Path, b.Path)
 			switch {
-			case i == j || !inside:
-			case rel == "" && i < j:
+			case i == j || !inside && !sameFolder(a.Path, b.Path):
+			case i < j && (rel == "" || sameFolder(a.Path, b.Path)):
 				l.refuse(b, "it is the folder of the root "+a.Name+" too", "name it once")
 			case rel != "":
 				l.out.Warnings = append(l.out.Warnings, "root "+b.Name+" lies within root "+a.Name+
@@ -228,6 +228,13 @@ func (l *loader) overlaps() {
 			}
 		}
 	}
+}
+
+// sameFolder knows a folder by its identity, a bind mount of it too.
+func sameFolder(a, b string) bool {
+	x, errA := os.Stat(a)
+	y, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(x, y)
 }
 
 // real is the path without links, or the path itself where it can't be told.
