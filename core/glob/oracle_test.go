@@ -19,6 +19,9 @@ import (
 // invalid UTF-8 (they compare U+FFFD, we a byte); and, of theirs, a/**/** does
 // not match a, while a/** does.
 func agree(t interface{ Fatalf(string, ...any) }, pattern, name string) {
+	if strings.Count(pattern, "*") > 8 || len(name) > 100 { // theirs goes back at each star, without a bound
+		return
+	}
 	p, err := glob.Compile(pattern)
 	if err != nil || !utf8.ValidString(name) || strings.HasPrefix(pattern, "/") || strings.Contains(pattern, "**/**") {
 		return
