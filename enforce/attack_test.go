@@ -177,3 +177,25 @@ func TestCopyKeepsModes(t *testing.T) {
 		}
 	}
 }
+
+// TestYesIsForWhatWasShown: a read and a guarded handler too are refused when
+// what a person was asked about changed during the question.
+func TestYesIsForWhatWasShown(t *testing.T) {
+	for name, do := range map[string]func(g *Gate) error{
+		"read": func(g *Gate) error { _, err := g.Open(t.Context(), "a"); return err },
+		"handler": func(g *Gate) error {
+			h := g.Guard(Tool{Server: "s", Name: "t", Params: []Param{Project("path", core.FSRead)}},
+				func(context.Context, ToolCall) (any, error) { t.Error("the handler ran"); return nil, nil })
+			_, err := h(t.Context(), ToolCall{Args: map[string]any{"path": "a"}})
+			return err
+		},
+	} {
+		a := &approver{}
+		w := newWorld(t, rules{deny: map[string]core.Decision{"fs.read project://a": core.Ask}},
+			map[string]string{"a": "A", "b": "B"}, func(o *Options) { o.Approver = a })
+		a.during = func() { w.must(os.Rename(w.path("b"), w.path("a"))) }
+		if err := do(w.gate); fault.CodeOf(err) != fault.GrantStale {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
@@ -30,8 +31,7 @@ type crossing struct {
 	corr     string
 	verdict  core.Verdict // the strictest so far
 	decided  core.Action  // the action that the verdict is about
-	asked    string       // etag of what a person approved
-	approved bool
+	approved bool         // a person said yes
 	take     func(*pathguard.File) error
 	release  func()
 	outcome  Outcome
@@ -172,9 +172,9 @@ func (c *crossing) ask(ctx context.Context) error {
 			Rule: c.verdict.Reason.String() + ", and nobody can be asked", Hint: c.allowHint(),
 		}
 	}
-	c.asked, c.approved = etag, true
+	c.approved = true
 	return c.gate.o.Approver.Approve(ctx, Question{
-		Corr: c.corr, Verdict: c.verdict, Etag: c.asked,
+		Corr: c.corr, Verdict: c.verdict, Etag: etag,
 		Request: core.Request{Subject: c.gate.o.Subject, Action: c.action, Resource: about},
 	})
 }
@@ -209,27 +209,44 @@ func (c *crossing) allowHint() string {
 // once more, because a wait may have let others in. Reads need neither: they
 // already hold the judged file. A guarded handler opens its paths by itself and
 // may cross this gate again, so it isn't made to wait for its own locks.
+//
+// Whatever a person was asked about is looked at again too: a yes holds for what
+// was there when it was asked for.
 func (c *crossing) hold(ctx context.Context) error {
-	if !c.mutates() || c.tool != nil {
+	locks := c.mutates() && c.tool == nil
+	if !locks && !c.approved {
 		return nil
 	}
-	before := c.verdict
-	if err := c.lock(ctx); err != nil {
-		return err
+	before, etags := c.verdict, c.etags()
+	if locks {
+		if err := c.lock(ctx); err != nil {
+			return err
+		}
 	}
 	for i := range c.operands {
 		if err := c.operands[i].again(c); err != nil {
 			return err
 		}
 	}
-	c.outcome.Name = c.operands[0].name
+	if len(c.operands) > 0 {
+		c.outcome.Name = c.operands[0].name
+	}
 	if c.verdict.Decision < before.Decision {
 		return &fault.Error{Code: fault.GrantMismatch, Op: c.action.String(), Rule: "the policy became stricter while the call waited"}
 	}
-	if c.asked != "" && c.operands[0].etag() != c.asked {
-		return &fault.Error{Code: fault.GrantStale, Op: c.action.String(), Resource: c.operands[0].name.Resource().String()}
+	if c.approved && !slices.Equal(etags, c.etags()) {
+		return &fault.Error{Code: fault.GrantStale, Op: c.action.String()}
 	}
 	return c.require()
+}
+
+// etags identify what every operand holds now.
+func (c *crossing) etags() []string {
+	all := make([]string, len(c.operands))
+	for i := range c.operands {
+		all[i] = c.operands[i].etag()
+	}
+	return all
 }
 
 // examine runs the check under the locks. It may turn up names that the

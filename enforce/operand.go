@@ -265,6 +265,8 @@ func (o *operand) etag() string {
 		return o.target.Fingerprint().String()
 	case o.file != nil:
 		return o.file.Fingerprint().String()
+	case o.use == useFacts && o.info.Kind != pathguard.KindUnknown:
+		return o.info.Fingerprint.String()
 	default:
 		return ""
 	}
