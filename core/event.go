@@ -13,12 +13,10 @@ const (
 	PhaseDecision Phase = iota
 	PhaseIntent
 	PhaseOutcome
+	// PhaseUnknown stands for an outcome that nobody saw: the process ended
+	// between intent and outcome.
+	PhaseUnknown
 )
-
-var phaseNames = [...]string{"decision", "intent", "outcome"}
-
-// String returns the spelling used in records.
-func (p Phase) String() string { return spelled(phaseNames[:], p) }
 
 // Event is one line of the audit log. It never holds contents, diffs or
 // argument values.
@@ -32,4 +30,9 @@ type Event struct {
 	Corr     string // one id for everything that belongs to one call
 	Policy   string // version of the policy that decided
 	Code     string // stable code of a refusal or failure, "" for success
+	// Class is the group of names that the resource belongs to and that no
+	// record may spell out, "" for none.
+	Class string
+	Was   string // of an intent: the etag of what is there, "absent" for nothing
+	Found string // of PhaseUnknown: how what is there now compares with Was
 }

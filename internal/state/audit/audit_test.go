@@ -22,7 +22,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 )
 
-func open(t *testing.T) (*Log, string) {
+func opened(t *testing.T) (*Log, string) {
 	t.Helper()
 	dir := t.TempDir()
 	return openAt(t, dir), filepath.Join(dir, "audit", "000001.jsonl")
@@ -69,14 +69,14 @@ func event(name string) core.Event {
 // TestFields pins the names that every record has; a field that goes missing
 // fails here.
 func TestFields(t *testing.T) {
-	l, file := open(t)
+	l, file := opened(t)
 	if err := l.Record(event("a.txt"), true); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{
 		"t": "2026-11-30T01:02:03.000004Z", "agent": "codex", "op": "fs.write", "decision": "allow",
 		"reason": "allow fs.write (policy.yaml:7:3): the general rule", "source": "serve", "session": "s1",
-		"corr": "c-1", "policy": "p-1", "level": "sdk", "phase": "intent", "resource": "project://a.txt",
+		"corr": "c-1", "policy": "p-1", "level": "sdk", "event": "intent", "resource": "project://a.txt",
 	}
 	got := lines(t, file)[0]
 	if len(got) != len(want) {
@@ -92,7 +92,7 @@ func TestFields(t *testing.T) {
 // TestPrivateNames: a sensitive or outside name is a class and a hash that is
 // the same each time and differs between names.
 func TestPrivateNames(t *testing.T) {
-	l, file := open(t)
+	l, file := opened(t)
 	secret := event("deploy/.env")
 	secret.Verdict.Reason.Builtin = "dotenv"
 	outside := event("")
@@ -120,7 +120,7 @@ func TestPrivateNames(t *testing.T) {
 
 // TestOneLineAnEvent: no byte of a name can forge or break a line.
 func TestOneLineAnEvent(t *testing.T) {
-	l, file := open(t)
+	l, file := opened(t)
 	hostile := "a\n{\"t\":\"forged\"}\n\x1b[2K\u202e\x00\xff\"\\ é 😀"
 	if err := l.Record(event(hostile), true); err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestOneLineAnEvent(t *testing.T) {
 // a synced one takes those before it along.
 func TestBuffered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, file := open(t)
+		l, file := opened(t)
 		if err := l.Record(event("read"), false); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestBuffered(t *testing.T) {
 
 // TestTornTail: a line that a crash cut short is ended before the next one.
 func TestTornTail(t *testing.T) {
-	l, file := open(t)
+	l, file := opened(t)
 	if err := os.WriteFile(file, []byte(`{"t":"torn`), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestTornTail(t *testing.T) {
 // TestUnwritable: a failing log is a fault for a synced event, and an
 // unsynced one learns of it at the next.
 func TestUnwritable(t *testing.T) {
-	l, _ := open(t)
+	l, _ := opened(t)
 	l.file.Close()
 	err := l.Record(event("a"), true)
 	if fault.CodeOf(err) != fault.AuditUnwritable || !errors.Is(err, fault.ErrAudit) {

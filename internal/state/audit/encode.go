@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -13,14 +14,15 @@ import (
 )
 
 // encoder writes events as JSON lines. The names and their order are a
-// promise: t agent op decision reason source session corr policy level, then
-// phase, resource and code.
-type encoder struct{ key []byte }
+// promise: t agent op decision reason source session corr policy level event
+// in every record; resource code was found n where there is something to say.
+type encoder struct {
+	key    []byte
+	hashed bool // no name of a file is told, only its hash
+}
 
 func (e encoder) append(b []byte, ev core.Event) []byte {
-	b = append(b, `{"t":"`...)
-	b = ev.Time.UTC().AppendFormat(b, time.RFC3339Nano)
-	b = append(b, '"')
+	b = begin(b, ev.Time)
 	b = field(b, "agent", ev.Subject.Agent)
 	b = field(b, "op", ev.Action.String())
 	b = field(b, "decision", ev.Verdict.Decision.String())
@@ -30,25 +32,66 @@ func (e encoder) append(b []byte, ev core.Event) []byte {
 	b = field(b, "corr", ev.Corr)
 	b = field(b, "policy", ev.Policy)
 	b = field(b, "level", ev.Subject.Level.String())
-	b = field(b, "phase", ev.Phase.String())
-	b = field(b, "resource", e.resource(ev))
-	if ev.Code != "" {
-		b = field(b, "code", ev.Code)
+	b = field(b, "event", string(eventOf(ev)))
+	b = optional(b, "resource", e.resource(ev))
+	b = optional(b, "code", ev.Code)
+	b = optional(b, "was", ev.Was)
+	b = optional(b, "found", ev.Found)
+	return append(b, "}\n"...)
+}
+
+// own is an event about the log itself. It has the fields of every record.
+type own struct {
+	event    Event
+	reason   string
+	resource string // a file of the log, or a line of one
+	n        int64
+}
+
+func (e encoder) appendOwn(b []byte, at time.Time, o own) []byte {
+	b = begin(b, at)
+	for _, f := range [...][2]string{
+		{"agent", ""}, {"op", "log"}, {"decision", "none"}, {"reason", o.reason}, {"source", "log"},
+		{"session", ""}, {"corr", ""}, {"policy", ""}, {"level", core.LevelNone.String()}, {"event", string(o.event)},
+	} {
+		b = field(b, f[0], f[1])
+	}
+	b = optional(b, "resource", o.resource)
+	if o.n != 0 {
+		b = append(b, `,"n":`...)
+		b = strconv.AppendInt(b, o.n, 10)
 	}
 	return append(b, "}\n"...)
 }
 
+// begin begins a record.
+func begin(b []byte, at time.Time) []byte {
+	b = append(b, recordStart...)
+	b = at.UTC().AppendFormat(b, time.RFC3339Nano)
+	return append(b, '"')
+}
+
+// recordStart is how every record begins.
+const recordStart = `{"t":"`
+
 // resource names what the event is about. A name outside every root and one
-// that the built-in list of secrets covers is told as a class and a keyed
-// hash: equal names can be matched, none can be read.
+// that belongs to a class of secrets is told as a class and a keyed hash:
+// equal names can be matched, none can be read.
 func (e encoder) resource(ev core.Event) string {
+	name := ev.Resource.String()
 	switch {
+	case name == "":
+		return ""
 	case !ev.Resource.Resolved:
-		return "outside:" + e.hash(ev.Resource.String())
+		return "outside:" + e.hash(name)
+	case ev.Class != "":
+		return ev.Class + ":" + e.hash(name)
 	case ev.Verdict.Reason.Builtin != "":
-		return ev.Verdict.Reason.Builtin + ":" + e.hash(ev.Resource.String())
+		return ev.Verdict.Reason.Builtin + ":" + e.hash(name)
+	case e.hashed && ev.Action.IsFile():
+		return "path:" + e.hash(name)
 	default:
-		return ev.Resource.String()
+		return name
 	}
 }
 
@@ -56,6 +99,14 @@ func (e encoder) hash(s string) string {
 	mac := hmac.New(sha256.New, e.key)
 	_, _ = mac.Write([]byte(s))
 	return hex.EncodeToString(mac.Sum(nil)[:12])
+}
+
+// optional is a field that is left out when there is nothing to say.
+func optional(b []byte, name, value string) []byte {
+	if value == "" {
+		return b
+	}
+	return field(b, name, value)
 }
 
 func field(b []byte, name, value string) []byte {

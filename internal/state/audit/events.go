@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+)
+
+// Event is the code of what a record tells. A code is never given another
+// meaning and never used again.
+type Event string
+
+// The codes of calls.
+const (
+	Decision       Event = "decision"
+	Refusal        Event = "refusal"
+	Preview        Event = "preview"
+	Intent         Event = "intent"
+	Outcome        Event = "outcome"
+	Failure        Event = "failure"
+	OutcomeUnknown Event = "outcome_unknown"
+)
+
+// The codes of what happened to the log itself.
+const (
+	LogCreated       Event = "log_created"
+	TornTail         Event = "torn_tail"
+	Garbage          Event = "garbage"
+	SegmentVanished  Event = "segment_vanished"
+	SegmentReplaced  Event = "segment_replaced"
+	SegmentAbandoned Event = "segment_abandoned"
+	AuditFull        Event = "audit_full"
+	ReadsUnrecorded  Event = "reads_unrecorded"
+	ClockBack        Event = "clock_back"
+	Pruned           Event = "pruned"
+	Renewed          Event = "renewed"
+)
+
+// Explained is a row of docs/events.md.
+type Explained struct {
+	Event   Event
+	Meaning string
+	Synced  string // when it is on disk
+}
+
+// Events is every code there is, in the order of docs/events.md.
+func Events() []Explained {
+	const (
+		before = "before the effect"
+		second = "within a second"
+		soon   = "with the record that it comes before"
+		done   = "before anything goes on"
+	)
+	return []Explained{
+		{Decision, "a call that changes nothing was allowed", second},
+		{Refusal, "a call was refused; `code` says why. One that would change something is on disk before the answer", second},
+		{Preview, "a dry run: every check passed and nothing was changed", second},
+		{Intent, "a change is about to be made; `was` is the etag of what is there", before},
+		{Outcome, "the change was made", second},
+		{Failure, "the change failed; `code` says why", second},
+		{OutcomeUnknown, "a process ended between intent and outcome; `found` says how its target compares with `was`", done},
+		{LogCreated, "the first record of a log", done},
+		{TornTail, "a crash left a line without its end; its `n` bytes were moved to the file that `resource` names", soon},
+		{Garbage, "the line at `resource` is not a record; it stays where it is", soon},
+		{SegmentVanished, "the segment `resource` was removed while it was in use; the log goes on from its last checkpoint", soon},
+		{SegmentReplaced, "another file took the name of the segment `resource`; the log goes on from its last checkpoint", soon},
+		{SegmentAbandoned, "the disk failed the segment `resource`; the log goes on in a new one", soon},
+		{AuditFull, "the disk is full: changes are refused until there is space", done},
+		{ReadsUnrecorded, "`n` calls that change nothing were answered while the log could not be written", soon},
+		{ClockBack, "the clock went back by `n` milliseconds", soon},
+		{Pruned, "the `n` lines of the segment `resource` were removed; their hashes are kept", done},
+		{Renewed, "a person went on after a break; `resource` names what was put aside, `reason` has the old size and root", done},
+	}
+}
+
+// eventOf is the code for an event of a call.
+func eventOf(e core.Event) Event {
+	switch {
+	case e.Phase == core.PhaseIntent:
+		return Intent
+	case e.Phase == core.PhaseUnknown:
+		return OutcomeUnknown
+	case e.Phase == core.PhaseOutcome && e.Code != "":
+		return Failure
+	case e.Phase == core.PhaseOutcome:
+		return Outcome
+	case e.Code == fault.DryRunPreview.String():
+		return Preview
+	case e.Code != "":
+		return Refusal
+	default:
+		return Decision
+	}
+}
