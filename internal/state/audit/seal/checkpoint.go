@@ -24,7 +24,10 @@ var (
 )
 
 // originPrefix begins the origin of every log; a random id follows.
-const originPrefix = "postern/"
+const (
+	originPrefix = "postern/"
+	originBytes  = 16
+)
 
 // previousLine is the one extension line of ours: the hash of the checkpoint
 // before, so that none can be left out.
@@ -55,7 +58,7 @@ type Key struct {
 
 // NewKey returns the key of a new log with a random origin.
 func NewKey() (Key, error) {
-	var id [16]byte
+	var id [originBytes]byte
 	_, _ = rand.Read(id[:]) // never fails: crypto/rand ends the program instead
 	secret, line, err := note.GenerateKey(rand.Reader, originPrefix+hex.EncodeToString(id[:]))
 	if err != nil {
@@ -142,11 +145,28 @@ func (v Verifier) Open(signed string) (Checkpoint, error) {
 		return Checkpoint{}, ErrFormat
 	}
 	c, err := parse(n.Text)
-	if err == nil && c.Origin != v.Origin() {
-		err = ErrUnknownKey
+	switch {
+	case err != nil:
+		return Checkpoint{}, err
+	case c.Origin != v.Origin():
+		return Checkpoint{}, ErrUnknownKey
+	case signed != n.Text+"\n"+v.signature(n.Sigs[0].Base64):
+		return Checkpoint{}, ErrFormat
 	}
 	c.Note = signed
-	return c, err
+	return c, nil
+}
+
+// signature returns the one form of the line in which a note has this
+// signature, "" where it is not base64. The note package also takes base64 with
+// stray bits at its end and a line that is there twice: with those a signed
+// note could be changed and still open.
+func (v Verifier) signature(b64 string) string {
+	raw, err := base64.StdEncoding.DecodeString(b64)
+	if err != nil {
+		return ""
+	}
+	return "\u2014 " + v.v.Name() + " " + base64.StdEncoding.EncodeToString(raw) + "\n"
 }
 
 // Peek returns what a note says without any check of its signature.
@@ -156,13 +176,16 @@ func Peek(signed string) (Checkpoint, error) {
 		return Checkpoint{}, ErrFormat
 	}
 	c, err := parse(text + "\n")
+	if err != nil {
+		return Checkpoint{}, err
+	}
 	c.Note = signed
-	return c, err
+	return c, nil
 }
 
 func parse(text string) (Checkpoint, error) {
 	lines := strings.Split(text, "\n")
-	if len(lines) < 4 || len(lines) > 5 || lines[len(lines)-1] != "" {
+	if len(lines) < 4 || len(lines) > 5 || lines[len(lines)-1] != "" || !isOrigin(lines[0]) {
 		return Checkpoint{}, ErrFormat
 	}
 	size, err := strconv.ParseInt(lines[1], 10, 64)
@@ -176,10 +199,17 @@ func parse(text string) (Checkpoint, error) {
 	c := Checkpoint{Origin: lines[0], Size: size, Root: root}
 	if len(lines) == 5 {
 		previous, ok := strings.CutPrefix(lines[3], previousLine)
-		if _, err := tlog.ParseHash(previous); !ok || err != nil {
+		if h, err := tlog.ParseHash(previous); !ok || err != nil || h.String() != previous {
 			return Checkpoint{}, ErrFormat
 		}
 		c.Previous = previous
 	}
 	return c, nil
+}
+
+// isOrigin tells whether s can be the origin of a log of ours.
+func isOrigin(s string) bool {
+	id, ok := strings.CutPrefix(s, originPrefix)
+	raw, err := hex.DecodeString(id)
+	return ok && err == nil && len(raw) == originBytes && hex.EncodeToString(raw) == id
 }

@@ -79,7 +79,10 @@ func ParseHead(line []byte) (Head, error) {
 	if err != nil {
 		return Head{}, err
 	}
-	h := Head{j.Segment, j.Time, j.Checkpoint, edge}
+	h := Head{j.Segment, j.Time.UTC(), j.Checkpoint, edge}
+	if y := h.Time.Year(); y < 0 || y > 9999 { // what UTC made of a time that JSON took
+		return Head{}, ErrFormat
+	}
 	if !bytes.Equal(h.Line(), line) {
 		return Head{}, ErrFormat
 	}
@@ -98,7 +101,7 @@ func ParseCheckpoint(line []byte) (Checkpoint, error) {
 	}
 	c, err := Peek(j.Checkpoint)
 	if err == nil && !bytes.Equal(c.Line(), line) {
-		err = ErrFormat
+		return Checkpoint{}, ErrFormat
 	}
 	return c, err
 }
