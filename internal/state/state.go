@@ -17,7 +17,7 @@ import (
 )
 
 // Version is the layout that this program reads and writes.
-const Version = "1"
+const Version = "2"
 
 // Dir is a prepared state directory.
 type Dir struct{ path string }
@@ -99,18 +99,42 @@ func private(path string) error {
 
 func (d Dir) checkVersion() error {
 	file := d.Join("version")
-	data, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch got, err := readVersion(file); {
+	case errors.Is(err, fs.ErrNotExist):
 		return d.writeVersion(file)
+	case err == nil && got == "1":
+		return d.upgrade(file)
 	}
+	return CheckVersion(d.path)
+}
+
+// CheckVersion refuses a state directory whose layout isn't this program's.
+func CheckVersion(path string) error {
+	file := filepath.Join(path, "version")
+	got, err := readVersion(file)
 	if err != nil {
 		return invalid("the state directory's version can't be read", "repair "+file, err)
 	}
-	if got := strings.TrimSpace(string(data)); got != Version {
+	if got != Version {
 		return invalid(fmt.Sprintf("the state directory has layout %q, this program knows %q", got, Version),
 			"use the postern that made it, or set POSTERN_STATE to another place", nil)
 	}
 	return nil
+}
+
+func readVersion(file string) (string, error) {
+	data, err := os.ReadFile(file)
+	return strings.TrimSpace(string(data)), err
+}
+
+// upgrade goes on from layout 1, whose log was one unsigned file: that is put
+// aside as it is. A process that still writes to it does so there.
+func (d Dir) upgrade(file string) error {
+	err := os.Rename(d.Join("audit", "000001.jsonl"), d.Join("audit", "unsigned-000001.jsonl"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return invalid("the unsigned log of an earlier version can't be put aside", "move it yourself", err)
+	}
+	return d.writeVersion(file)
 }
 
 // writeVersion lets the first of several starting processes win; the content

@@ -1,174 +1,331 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit appends what happened to a log that every postern process of
-// one user shares: one JSON object a line, whole lines only, held in order by
-// a lock of the file. What is recorded with Sync is on disk when it returns;
-// the rest within FlushAfter.
+// Package audit is the log that every postern process of one user shares:
+// what was asked, what was decided and what came of it, one JSON object a
+// line, in segments whose lines are the leaves of one signed tree (package
+// seal). docs/audit-log.md is the format.
 //
-// Not guaranteed: the log is not yet signed. A program of the same user can
-// change it.
+// Guaranteed: what is recorded with sync is on disk when Record returns, whole
+// and once, whoever else writes or is killed; the rest within FlushAfter. No
+// checkpoint is signed for a log that doesn't go on from the last signed one.
+// A log that can't be written makes Record fail; it is never only a warning.
+//
+// Not guaranteed: anything against a program of the same user, which can
+// rewrite the log and has the key. Against it a checkpoint that was kept
+// elsewhere shows every change of what came before it.
 package audit
 
 import (
+	"cmp"
 	"errors"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/state/audit/seal"
 )
 
 const (
 	// FlushAfter is the longest that a buffered line waits, in which a crash
-	// loses it.
+	// loses it, and that a line on disk waits for a checkpoint.
 	FlushAfter = time.Second
 	// flushAt is the size in bytes at which the buffer is written early.
 	flushAt = 64 << 10
-	// keep is what a failing log holds in memory before it drops reads.
+	// keepAtMost is what a failing log holds in memory of what can't be told
+	// again: the outcomes of changes. Beyond it they are counted like reads.
 	keepAtMost = 1 << 20
+	// defaultSegment is the size in bytes at which a segment ends.
+	defaultSegment = 64 << 20
+	// segmentTime is the age at which a segment ends, so that a quiet log can
+	// be pruned too.
+	segmentTime = 24 * time.Hour
 )
+
+// Options are how a log is kept. Every process of a state directory should
+// have the same; where they differ each holds for what that process does.
+type Options struct {
+	HashedPaths bool          // no name of a file is told, only a keyed hash
+	SegmentSize int64         // bytes at which a segment ends; zero means 64 MiB
+	Keep        time.Duration // age at which a segment is pruned; zero means never
+}
 
 // Log is an open log. It is safe for concurrent use.
 type Log struct {
-	enc encoder
+	dir string // the state directory
+	o   Options
 
 	mu      sync.Mutex
-	file    *os.File
-	buf     []byte
+	enc     encoder
+	pending *batch
 	timer   *time.Timer
-	lastErr error
-	dropped int
+	problem error // why the last commit failed
+	lost    int64 // calls that change nothing and could not be recorded
+	closed  bool
+
+	// lead is held by the one goroutine that commits; it guards the rest.
+	lead    chan struct{}
+	lock    *os.File
+	key     *seal.Key
+	seg     *handle
+	at      *cursor
+	highest int64 // size of the largest checkpoint that this process has seen
+	failed  bool  // the disk failed the segment: the next commit begins another
+	suspect bool  // the log did not go on from its last checkpoint
+	due     bool  // there may be something to prune
+	drift   drift
+	wall    func() time.Time
 }
 
-// Open opens the log beneath dir and its key for hashing sensitive names; both
-// are made on first use, readable by this user alone.
-func Open(dir, keys string) (*Log, error) {
-	if err := errors.Join(os.MkdirAll(dir, 0o700), os.MkdirAll(keys, 0o700)); err != nil {
-		return nil, unwritable(err)
+// Open returns the log of a state directory. It is made by the first record.
+// A log that can't be read or written now is no error here: Record then fails
+// until that is mended, and Problem tells why.
+func Open(stateDir string, o Options) (*Log, error) {
+	if o.SegmentSize == 0 {
+		o.SegmentSize = defaultSegment
 	}
-	key, err := loadKey(filepath.Join(keys, "paths"))
-	if err != nil {
-		return nil, unwritable(err)
+	if o.SegmentSize < 0 || o.Keep < 0 {
+		return nil, &fault.Error{Code: fault.ConfigInvalid, Op: "start", Rule: "the log's segment size or age is negative"}
 	}
-	file, err := os.OpenFile(filepath.Join(dir, "000001.jsonl"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, unwritable(err)
-	}
-	return &Log{enc: encoder{key: key}, file: file}, nil
+	return &Log{
+		dir: stateDir, o: o, enc: encoder{hashed: o.HashedPaths}, pending: newBatch(),
+		lead: make(chan struct{}, 1), wall: time.Now,
+	}, nil
+}
+
+// fate is what becomes of a line that could not be written.
+type fate uint8
+
+const (
+	counted fate = iota // a call that changed nothing: its number is told later
+	kept                // what happened can't be told again: tried later
+	refused             // the caller is told and does nothing
+)
+
+// batch is lines that are written together.
+type batch struct {
+	buf   []byte
+	lines []pendingLine
+	sync  bool
+	done  chan struct{} // closed when err is set
+	err   error
+}
+
+type pendingLine struct {
+	end  int
+	fate fate
+}
+
+func newBatch() *batch { return &batch{done: make(chan struct{})} }
+
+func (b *batch) add(line []byte, f fate) {
+	b.buf = append(b.buf, line...)
+	b.lines = append(b.lines, pendingLine{len(b.buf), f})
 }
 
 // Record appends the event. With sync it returns once the line, and all before
-// it, is on disk. Without, the line is written within FlushAfter and an
-// earlier failure of the log is returned, so that the caller can apply its
-// rule for reads. Errors are faults with code audit.unwritable.
+// it, is on disk. Without, the line is written within FlushAfter; while the
+// log can't be written each call tries again and returns why not, so that the
+// caller can apply its rule for reads.
+//
+// Errors are faults: audit.unwritable, or audit.broken and audit.truncated for
+// a log that doesn't go on from its last checkpoint.
 func (l *Log) Record(e core.Event, sync bool) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	mark := len(l.buf)
-	l.buf = l.enc.append(l.buf, e)
-	if sync {
-		if err := l.flush(true); err != nil {
-			l.buf = l.buf[:min(mark, len(l.buf))]
-			return err
-		}
+	if err := l.ready(); err != nil {
+		l.mu.Unlock()
+		return err
+	}
+	b := l.pending
+	b.buf = l.enc.append(b.buf, e)
+	b.lines = append(b.lines, pendingLine{len(b.buf), fateOf(e, sync)})
+	b.sync = b.sync || sync
+	wait := sync || l.problem != nil || len(b.buf) >= flushAt
+	l.schedule()
+	l.mu.Unlock()
+	if !wait {
 		return nil
 	}
-	if len(l.buf) >= flushAt {
-		return l.flush(false)
+	return l.flush(b)
+}
+
+func fateOf(e core.Event, sync bool) fate {
+	switch {
+	case sync:
+		return refused
+	case e.Phase == core.PhaseDecision:
+		return counted
+	default:
+		return kept
 	}
+}
+
+// ready makes or reads the key for names, again while that fails. The caller
+// holds mu.
+func (l *Log) ready() error {
+	if l.closed {
+		return unwritable("the log is closed", nil)
+	}
+	if l.enc.key != nil {
+		return nil
+	}
+	key, err := loadKey(l.keyFile("paths"))
+	if err != nil {
+		l.lost++
+		l.problem = unwritable("the key for names can't be used", err)
+		return l.problem
+	}
+	l.enc.key = key
+	return nil
+}
+
+// flush commits the batch, unless somebody else does so first.
+func (l *Log) flush(b *batch) error {
+	select {
+	case <-b.done:
+		return b.err
+	case l.lead <- struct{}{}:
+	}
+	defer func() { <-l.lead }()
+	select {
+	case <-b.done:
+		return b.err
+	default:
+	}
+	return l.commitPending(false)
+}
+
+// commitPending takes what is pending and commits it. The caller leads.
+func (l *Log) commitPending(sealed bool) error {
+	l.mu.Lock()
+	b, lost := l.pending, l.lost
+	l.pending = newBatch()
+	l.mu.Unlock()
+	err, sealErr := l.commit(b, lost, sealed)
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b.err, l.problem = err, cmp.Or(err, sealErr)
+	if err == nil {
+		l.lost -= lost
+	} else {
+		l.giveUp(b)
+	}
+	close(b.done) // tells everybody who waits for the batch how it ended
+	return l.problem
+}
+
+// giveUp keeps what must be told from a batch that could not be written.
+func (l *Log) giveUp(b *batch) {
+	again, start := newBatch(), 0
+	for _, line := range b.lines {
+		switch {
+		case line.fate == kept && line.end <= keepAtMost:
+			again.add(b.buf[start:line.end], kept)
+		case line.fate != refused:
+			l.lost++
+		}
+		start = line.end
+	}
+	if len(again.lines) == 0 {
+		return
+	}
+	before := len(again.buf)
+	again.buf = append(again.buf, l.pending.buf...)
+	for _, line := range l.pending.lines {
+		again.lines = append(again.lines, pendingLine{line.end + before, line.fate})
+	}
+	l.pending.buf, l.pending.lines = again.buf, again.lines
 	l.schedule()
-	return l.lastErr
 }
 
-// Dropped returns how many buffered bytes were given up because the log could
-// not be written.
-func (l *Log) Dropped() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.dropped
-}
-
-// Close writes what is buffered, synced, and closes the log.
-func (l *Log) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.timer != nil {
-		l.timer.Stop()
-	}
-	err := l.flush(true)
-	return errors.Join(err, l.file.Close())
-}
-
+// schedule sees to it that what is pending is written and what is written is
+// sealed. The caller holds mu.
 func (l *Log) schedule() {
 	if l.timer != nil {
 		return
 	}
-	l.timer = time.AfterFunc(FlushAfter, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.timer = nil
-		_ = l.flush(false) // kept in lastErr, which the next Record returns
-	})
+	l.timer = time.AfterFunc(FlushAfter, l.tick)
 }
 
-// flush writes the buffer as whole lines under the lock of the file.
-func (l *Log) flush(sync bool) error {
-	if len(l.buf) > 0 {
-		if err := appendLocked(l.file, l.buf); err != nil {
-			l.lastErr = unwritable(err)
-			l.bound()
-			return l.lastErr
-		}
-		l.buf = l.buf[:0]
+// tick is what happens a second after a record.
+func (l *Log) tick() {
+	l.lead <- struct{}{}
+	l.mu.Lock()
+	l.timer = nil
+	closed := l.closed
+	l.mu.Unlock()
+	prune := false
+	if !closed {
+		_ = l.commitPending(true) // kept as the problem, which the next Record sees
+		prune, l.due = l.due && l.o.Keep > 0, false
 	}
-	if sync {
-		if err := dataSync(l.file); err != nil {
-			l.lastErr = unwritable(err)
-			return l.lastErr
-		}
-	}
-	l.lastErr = nil
-	return nil
-}
-
-// bound gives up the buffer of a log that stays unwritable.
-func (l *Log) bound() {
-	if len(l.buf) > keepAtMost {
-		l.dropped += len(l.buf)
-		l.buf = l.buf[:0]
+	<-l.lead
+	if prune {
+		_, _ = l.Prune(l.o.Keep, false) // tried again after the next segment
 	}
 }
 
-// appendLocked writes lines at the end of the file. A torn line that a crash
-// left there is ended first, so that it can't swallow the next one; a write
-// that fails half-way is cut off again.
-func appendLocked(file *os.File, lines []byte) error {
-	if err := lockFile(file); err != nil {
-		return err
-	}
-	defer unlockFile(file)
-	info, err := file.Stat()
+// Problem returns why nothing can be recorded now, nil when something can.
+func (l *Log) Problem() error {
+	l.lead <- struct{}{}
+	defer func() { <-l.lead }()
+	l.mu.Lock()
+	err := l.ready()
+	l.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	end := info.Size()
-	if end > 0 {
-		var last [1]byte
-		if _, err := file.ReadAt(last[:], end-1); err != nil {
-			return err
-		}
-		if last[0] != '\n' {
-			lines = append([]byte{'\n'}, lines...)
-		}
-	}
-	if _, err := file.Write(lines); err != nil {
-		return errors.Join(err, file.Truncate(end))
-	}
-	return nil
+	return l.commitPending(false)
 }
 
-func unwritable(err error) error {
-	return &fault.Error{Code: fault.AuditUnwritable, Op: "record", Err: err}
+// Anchor writes and seals everything and returns the newest checkpoint, to be
+// kept where no program of this user can change it.
+func (l *Log) Anchor() (string, error) {
+	l.lead <- struct{}{}
+	defer func() { <-l.lead }()
+	if err := l.commitPending(true); err != nil {
+		return "", err
+	}
+	return l.at.last.Note, nil
+}
+
+// Close writes what is buffered, seals it and closes the log.
+func (l *Log) Close() error {
+	l.lead <- struct{}{}
+	defer func() { <-l.lead }()
+	l.mu.Lock()
+	idle := l.closed || l.timer == nil && len(l.pending.buf) == 0
+	l.closed = true
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.mu.Unlock()
+	var err error
+	if !idle {
+		err = l.commitPending(true)
+	}
+	err = errors.Join(err, l.seg.close(), closeFile(l.lock))
+	l.seg, l.lock = nil, nil
+	return err
+}
+
+func closeFile(f *os.File) error {
+	if f == nil {
+		return nil
+	}
+	return f.Close()
+}
+
+func unwritable(rule string, err error) error {
+	return &fault.Error{Code: fault.AuditUnwritable, Rule: rule, Err: err}
+}
+
+// broken is the refusal to go on from something else than the last checkpoint.
+func broken(code fault.Code, rule string) error {
+	return &fault.Error{
+		Code: code, Rule: rule,
+		Hint: "postern log verify tells what is wrong; a person goes on with: postern log anchor --renew",
+	}
 }

@@ -7,3 +7,5 @@ package audit
 import "os"
 
 func dataSync(file *os.File) error { return file.Sync() }
+
+func allocate(file *os.File, size int) error { return fill(file, size) }

@@ -12,7 +12,8 @@ import (
 
 const keySize = 32
 
-// loadKey returns the key at path, made at first use. Of several processes
+// loadKey returns the key at path, made at first use with the folder that it is
+// in, though not with the state directory. Of several processes
 // that make it at once the first link wins and all read that one.
 func loadKey(path string) ([]byte, error) {
 	key, err := os.ReadFile(path)
@@ -21,6 +22,9 @@ func loadKey(path string) ([]byte, error) {
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, err
+	}
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
 	}
 	fresh := make([]byte, keySize)
 	_, _ = rand.Read(fresh) // never fails: crypto/rand ends the program instead

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/state/audit/seal"
+	"github.com/postern-gate/postern/internal/state/audit/segment"
+)
+
+// Pending is an intent without an outcome, as the record of the intent has it.
+type Pending struct {
+	Time     time.Time `json:"t"`
+	Agent    string    `json:"agent"`
+	Op       string    `json:"op"`
+	Source   string    `json:"source"`
+	Session  string    `json:"session"`
+	Corr     string    `json:"corr"`
+	Policy   string    `json:"policy"`
+	Level    string    `json:"level"`
+	Resource string    `json:"resource"`
+	Was      string    `json:"was"`
+}
+
+// cursor reads the log once, from its last checkpoint on, and knows the tree
+// of what it has read.
+type cursor struct {
+	segment int
+	offset  int64 // after the last line that was read
+	lines   int   // before that place in the segment
+	begun   time.Time
+	last    seal.Checkpoint // the newest that was read
+	base    seal.Edge       // of its tree
+	edge    seal.Edge       // of all leaves that were read
+	open    map[string][]Pending
+	garbage []string // places of lines that are no records and that no event names
+	newest  time.Time
+}
+
+// fresh is the number of leaves that no checkpoint covers.
+func (c *cursor) fresh() int64 { return c.edge.Size() - c.last.Size }
+
+// atHead is the cursor after the head of a segment.
+func atHead(line []byte, key *seal.Key) (*cursor, error) {
+	h, err := seal.ParseHead(line)
+	if err != nil {
+		return nil, err
+	}
+	last, err := key.Verifier().Open(h.Note)
+	if err != nil {
+		return nil, err
+	}
+	return &cursor{
+		segment: h.Segment, offset: int64(len(line)) + 1, lines: 1, begun: h.Time,
+		last: last, base: h.Edge.Clone(), edge: h.Edge, open: map[string][]Pending{},
+	}, nil
+}
+
+// advance reads on to the end of the newest segment. It fails where a
+// checkpoint on the way isn't that of what was read.
+func (c *cursor) advance(dir string, newest int, key *seal.Key) error {
+	for {
+		if err := c.readSegment(dir, key); err != nil {
+			return err
+		}
+		if c.segment >= newest {
+			return nil
+		}
+		if err := c.enter(dir, c.segment+1, key); err != nil {
+			return err
+		}
+	}
+}
+
+// enter goes on to the next segment. What the one before has after its last
+// checkpoint was given up with it.
+func (c *cursor) enter(dir string, number int, key *seal.Key) error {
+	line, err := firstLine(segment.Path(dir, number, segment.Lines))
+	if err != nil {
+		return missing(number, err)
+	}
+	next, err := atHead(line, key)
+	if err != nil || next.segment != number || next.last.Note != c.last.Note {
+		return broken(fault.AuditBroken, fmt.Sprintf("the log's segment %d does not go on from the one before", number))
+	}
+	next.open, next.newest = c.open, c.newest
+	*c = *next
+	return nil
+}
+
+func firstLine(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	line, err := segment.NewReader(f, 0, 0).Next()
+	return bytes.Clone(line), err
+}
+
+func (c *cursor) readSegment(dir string, key *seal.Key) error {
+	f, err := os.Open(segment.Path(dir, c.segment, segment.Lines))
+	if err != nil {
+		return missing(c.segment, err)
+	}
+	defer f.Close()
+	if _, err := f.Seek(c.offset, io.SeekStart); err != nil {
+		return unwritable("the log can't be read", err)
+	}
+	r := segment.NewReader(f, c.offset, c.lines)
+	for {
+		line, err := r.Next()
+		switch {
+		case err == nil:
+		case errors.Is(err, io.EOF), errors.Is(err, segment.ErrTorn):
+			return nil
+		default:
+			return unwritable("the log can't be read", err)
+		}
+		if err := c.take(line, r.Line(), key); err != nil {
+			return err
+		}
+		c.offset, c.lines = r.Offset(), r.Line()
+	}
+}
+
+// take reads one line.
+func (c *cursor) take(line []byte, number int, key *seal.Key) error {
+	if seal.KindOf(line) == seal.KindCheckpoint {
+		return c.pass(line, number, key)
+	}
+	c.edge.AddLine(line)
+	switch {
+	case !isRecord(line):
+		c.garbage = append(c.garbage, c.place(number))
+	case bytes.Contains(line, markIntent):
+		var p Pending
+		if json.Unmarshal(line, &p) == nil {
+			c.open[p.Corr] = append(c.open[p.Corr], p)
+		}
+	case bytes.Contains(line, markOutcome), bytes.Contains(line, markFailure), bytes.Contains(line, markUnknown):
+		c.close(line)
+	case bytes.Contains(line, markGarbage):
+		var p Pending
+		if json.Unmarshal(line, &p) == nil {
+			c.garbage = slices.DeleteFunc(c.garbage, func(place string) bool { return place == p.Resource })
+		}
+	}
+	c.seen(line)
+	return nil
+}
+
+// place names a line of the segment.
+func (c *cursor) place(number int) string {
+	return fmt.Sprintf("%s:%d", segment.Name(c.segment), number)
+}
+
+// A value can't hold these marks, since its quotes are escaped.
+var (
+	markIntent  = mark(Intent)
+	markOutcome = mark(Outcome)
+	markFailure = mark(Failure)
+	markUnknown = mark(OutcomeUnknown)
+	markGarbage = mark(Garbage)
+)
+
+func mark(e Event) []byte { return []byte(`,"event":"` + string(e) + `"`) }
+
+// close forgets an intent whose outcome is known. The outcomes of all names of
+// one call are written together, those that stayed unknown one by one.
+func (c *cursor) close(line []byte) {
+	var p Pending
+	if json.Unmarshal(line, &p) != nil {
+		return
+	}
+	if !bytes.Contains(line, markUnknown) {
+		delete(c.open, p.Corr)
+		return
+	}
+	left := slices.DeleteFunc(c.open[p.Corr], func(o Pending) bool { return o.Resource == p.Resource })
+	if len(left) == 0 {
+		delete(c.open, p.Corr)
+		return
+	}
+	c.open[p.Corr] = left
+}
+
+// seen keeps the time of the newest record.
+func (c *cursor) seen(line []byte) {
+	text, _, ok := strings.Cut(strings.TrimPrefix(string(line[:min(len(line), 48)]), recordStart), `"`)
+	if at, err := time.Parse(time.RFC3339Nano, text); ok && err == nil {
+		c.newest = at
+	}
+}
+
+// pass reads a checkpoint: it must be this log's, of exactly what was read.
+func (c *cursor) pass(line []byte, number int, key *seal.Key) error {
+	cp, err := seal.ParseCheckpoint(line)
+	if err == nil {
+		cp, err = key.Verifier().Open(cp.Note)
+	}
+	if err != nil || cp.Size != c.edge.Size() || cp.Root != c.edge.Root() || cp.Previous != c.last.After() {
+		return broken(fault.AuditBroken, "the checkpoint at "+c.place(number)+" is not that of the lines before it")
+	}
+	c.last, c.base = cp, c.edge.Clone()
+	return nil
+}
+
+func missing(number int, err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return broken(fault.AuditTruncated, fmt.Sprintf("the log's segment %d is missing", number))
+	}
+	return unwritable("the log can't be read", err)
+}
+
+// isRecord tells a record from what a broken disk may have left.
+func isRecord(line []byte) bool {
+	if !bytes.HasPrefix(line, []byte(recordStart)) || !bytes.HasSuffix(line, []byte("}")) {
+		return false
+	}
+	for _, b := range line {
+		if b < 0x20 || b > 0x7e {
+			return false
+		}
+	}
+	return json.Valid(line)
+}
+
+// pendings returns the open intents in the order of their time.
+func (c *cursor) pendings() []Pending {
+	all := slices.Concat(slices.Collect(maps.Values(c.open))...)
+	slices.SortFunc(all, func(a, b Pending) int { return a.Time.Compare(b.Time) })
+	return all
+}

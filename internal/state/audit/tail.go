@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/state/audit/segment"
+)
+
+func damaged(number int) error {
+	return broken(fault.AuditBroken, fmt.Sprintf("%s was changed before its end", segment.Name(number)))
+}
+
+// lastLineEnd returns the place after the last line end before end.
+func lastLineEnd(f *os.File, end int64) (int64, error) {
+	size := int64(1) // nearly always the file ends with one
+	for at := end; at > 0; size = 64 << 10 {
+		n := min(size, at)
+		buf := make([]byte, n)
+		if _, err := f.ReadAt(buf, at-n); err != nil {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(buf, '\n'); i >= 0 {
+			return at - n + int64(i) + 1, nil
+		}
+		at -= n
+	}
+	return 0, nil
+}
+
+// moveAside copies what follows start into a file of its own, then cuts it off.
+func moveAside(f *os.File, start int64, path string) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, io.NewSectionReader(f, start, info.Size()-start))
+	if err := errors.Join(err, to.Sync(), to.Close()); err != nil {
+		return err
+	}
+	return f.Truncate(start)
+}
+
+// drift notices a clock that goes back: by comparing it with the monotonic
+// one, and at first with the time of the last checkpoint.
+type drift struct {
+	started time.Time
+	wall    time.Duration // how far the clock ran ahead of the monotonic one
+}
+
+// clockSlack is what two clocks may differ by without a word.
+const clockSlack = 2 * time.Second
+
+// step returns by how much the clock has gone back since the last call, 0 for
+// not at all. The first call compares it with the newest record.
+func (d *drift) step(now, newest time.Time) time.Duration {
+	var back time.Duration
+	if d.started.IsZero() {
+		d.started = now
+		back = newest.Sub(now)
+	} else {
+		wall := now.Round(0).Sub(d.started.Round(0)) - now.Sub(d.started)
+		back = d.wall - wall
+		d.wall = wall
+	}
+	if back > clockSlack {
+		return back
+	}
+	return 0
+}
