@@ -29,8 +29,12 @@ func (f *Filter) Match(e *Entry) bool {
 	}
 	r := &e.Record
 	for _, pair := range [...][2]string{
-		{f.Agent, r.Agent}, {f.Decision, r.Decision}, {f.Event, r.Event},
-		{f.Corr, r.Corr}, {f.Session, r.Session}, {f.Source, r.Source},
+		{f.Agent, r.Agent},
+		{f.Decision, r.Decision},
+		{f.Event, r.Event},
+		{f.Corr, r.Corr},
+		{f.Session, r.Session},
+		{f.Source, r.Source},
 	} {
 		if pair[0] != "" && pair[0] != pair[1] {
 			return false

@@ -60,9 +60,10 @@ func TestFilter(t *testing.T) {
 		"in a root":           {Filter{Resource: about(t, "project://src/**")}, record, true},
 		"in another root":     {Filter{Resource: about(t, "notes://src/**")}, record, false},
 		"no resource":         {Filter{Resource: about(t, "**")}, named(""), false},
-		"a tool":              {Filter{Resource: about(t, "github/*")}, named("github/create_issue"), true},
-		"a server":            {Filter{Resource: about(t, "github")}, named("github/create_issue"), true},
-		"a root of no tool":   {Filter{Resource: about(t, "github://")}, named("github/create_issue"), false},
+		"a tool":              {Filter{Resource: about(t, "github://create_*")}, named("github://create_issue"), true},
+		"a server":            {Filter{Resource: about(t, "github://")}, named("github://create_issue"), true},
+		"a tool of any":       {Filter{Resource: about(t, "create_issue")}, named("github://create_issue"), true},
+		"a root of none":      {Filter{Resource: about(t, "github://")}, named("github"), false},
 		"a private name":      {Filter{Resource: about(t, "dotenv:*")}, named("dotenv:0123456789abcdef01234567"), true},
 		"a file of the log":   {Filter{Resource: about(t, "000001.jsonl")}, named("000001.jsonl"), true},
 	}

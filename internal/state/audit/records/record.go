@@ -55,9 +55,20 @@ const required = 10
 
 func (r *Record) fields() [required + 4]field {
 	return [...]field{
-		{"agent", &r.Agent}, {"op", &r.Op}, {"decision", &r.Decision}, {"reason", &r.Reason}, {"source", &r.Source},
-		{"session", &r.Session}, {"corr", &r.Corr}, {"policy", &r.Policy}, {"level", &r.Level}, {"event", &r.Event},
-		{"resource", &r.Resource}, {"code", &r.Code}, {"was", &r.Was}, {"found", &r.Found},
+		{"agent", &r.Agent},
+		{"op", &r.Op},
+		{"decision", &r.Decision},
+		{"reason", &r.Reason},
+		{"source", &r.Source},
+		{"session", &r.Session},
+		{"corr", &r.Corr},
+		{"policy", &r.Policy},
+		{"level", &r.Level},
+		{"event", &r.Event},
+		{"resource", &r.Resource},
+		{"code", &r.Code},
+		{"was", &r.Was},
+		{"found", &r.Found},
 	}
 }
 
