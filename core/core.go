@@ -247,6 +247,9 @@ type Reason struct {
 type Verdict struct {
 	Decision Decision
 	Reason   Reason
+	// Class is the entry of a built-in list that the file belongs to, "" for
+	// none. A record doesn't spell out the name of such a file, be it allowed.
+	Class string
 }
 
 // String returns file:line:column, or "" for the zero position.

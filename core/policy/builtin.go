@@ -121,22 +121,42 @@ func (p *Policy) compileBuiltin(c Config) error {
 			}
 		}
 	}
-	var hidden, runs []rule
+	var hidden, lifted, runs []rule
 	for _, e := range secrets() {
-		hidden = append(hidden, e.rules(c)...)
+		if slices.Contains(c.Lift, e.name) {
+			lifted = append(lifted, e.rules(c)...)
+		} else {
+			hidden = append(hidden, e.rules(c)...)
+		}
 	}
 	for _, e := range runsByItself() {
-		runs = append(runs, e.rules(c)...)
+		if !slices.Contains(c.Lift, e.name) {
+			runs = append(runs, e.rules(c)...)
+		}
 	}
-	p.secrets, p.runs = newRuleset(hidden, true), newRuleset(runs, true)
+	p.secrets, p.lifted, p.runs = newRuleset(hidden, true), newRuleset(lifted, true), newRuleset(runs, true)
 	return nil
 }
 
-// rules returns the entry's rules for these roots, none when it is lifted.
-func (e entry) rules(c Config) []rule {
-	if slices.Contains(c.Lift, e.name) {
-		return nil
+// secret returns the entry of the built-in secrets that the file belongs to
+// and "" for none: of those that are lifted, or of all.
+func (p *Policy) secret(file core.Resource, all bool) string {
+	if !all && len(p.lifted.rules) == 0 {
+		return ""
 	}
+	q := query{root: file.Root, name: file.Name, path: glob.Prepare(file.Name)}
+	r := p.lifted.first(&q)
+	if r == nil && all {
+		r = p.secrets.first(&q)
+	}
+	if r == nil {
+		return ""
+	}
+	return r.reason.Builtin
+}
+
+// rules returns the entry's rules for these roots.
+func (e entry) rules(c Config) []rule {
 	var out []rule
 	for _, text := range lines(e.anyway) {
 		out = append(out, e.rule("", text, text))

@@ -100,3 +100,36 @@ func TestLiftedEntries(t *testing.T) {
 		}
 	}
 }
+
+// TestClass: a secret stays one when its entry is lifted, the policy denies it
+// or its root can't be written, and nothing else becomes one.
+func TestClass(t *testing.T) {
+	names := map[string]string{
+		".env": "dotenv", "a/.ENV": "dotenv", ".e\u200bnv": "dotenv", ".ssh/x": "ssh", "a/b.pem": "keys",
+		".env.example": "", "main.go": "", "": "",
+	}
+	d := Default()
+	for what, c := range map[string]Config{
+		"default":   {Roots: []Root{{Name: "r"}}, Fallback: &d},
+		"lifted":    {Roots: []Root{{Name: "r"}}, Fallback: &d, Lift: Entries()},
+		"undecided": {Roots: []Root{{Name: "r"}}, Lift: Entries()},
+		"denied":    {Roots: []Root{{Name: "r"}}, Lift: Entries(), Layers: []Layer{{Deny: []Pattern{{Text: "**"}}}}},
+		"read only": {Roots: []Root{{Name: "r", ReadOnly: true}}, Fallback: &d},
+		"no root":   {Roots: []Root{{Name: "other"}}, Fallback: &d, Lift: []string{"ssh"}},
+	} {
+		p, err := Compile(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range names {
+			for _, a := range []core.Action{core.FSRead, core.FSWrite} {
+				if got := p.Evaluate(core.Request{Action: a, Resource: core.File("r", name)}).Class; got != want {
+					t.Errorf("%s: %v %q belongs to %q, want %q", what, a, name, got, want)
+				}
+			}
+		}
+	}
+	if got := (*Policy)(nil).Evaluate(core.Request{Action: core.FSRead, Resource: core.File("r", ".env")}); got.Decision != core.Deny {
+		t.Errorf("no policy: %v", got)
+	}
+}

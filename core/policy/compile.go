@@ -17,6 +17,7 @@ import (
 type Policy struct {
 	roots   []Root
 	secrets ruleset // every action on a file
+	lifted  ruleset // secrets that may be used and still are
 	runs    ruleset // every action on a file but read, list, watch
 	layers  []layer // that of Config.Fallback is the last
 	ifMatch actionSet

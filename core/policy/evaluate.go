@@ -64,6 +64,14 @@ func (l *layer) compares(a core.Action) bool {
 // Evaluate decides the request and names the rule that decided: of several
 // equally strict ones that of the earliest step.
 func (p *Policy) Evaluate(r core.Request) core.Verdict {
+	v := p.decide(r)
+	if v.Class = v.Reason.Builtin; v.Class == "" && p != nil && r.Action.IsFile() {
+		v.Class = p.secret(r.Resource, v.Reason.Step == core.StepContainment) // which speaks before the lists
+	}
+	return v
+}
+
+func (p *Policy) decide(r core.Request) core.Verdict {
 	if reason, ok := p.contain(r); !ok {
 		return core.Verdict{Decision: core.Deny, Reason: reason}
 	}
