@@ -85,7 +85,8 @@ deletes; the operation is then performed by handle, and recorded`,
 		Example: `  postern serve .                      serve this folder to an MCP client, on stdio
   postern serve --read-only ~/notes    the same, and nothing can be changed
   postern check fs.write .git/config   would it be allowed, and why
-  postern status                       roots, policy, and what is enforced`,
+  postern status                       roots, policy, and what is enforced
+  postern log                          what was decided and done, and verify it`,
 		Version:                    buildVersion(),
 		SilenceErrors:              true,
 		SilenceUsage:               true,
@@ -102,7 +103,7 @@ deletes; the operation is then performed by handle, and recorded`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd.CommandPath(), err.Error(), "") })
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(cmd) })
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newServe(env), newCheck(env), newStatus(env), newVersion(env), newCompletion(env))
+	root.AddCommand(newServe(env), newCheck(env), newStatus(env), newLog(env), newVersion(env), newCompletion(env))
 	return root
 }
 

@@ -31,8 +31,9 @@ func help(cmd *cobra.Command) {
 		}
 	}
 	if verbs != "" {
-		fmt.Fprintf(&b, "\nverbs:\n%s\npostern VERB --help tells more about one\n", verbs)
-	} else if flags := cmd.LocalFlags().FlagUsages(); flags != "" {
+		fmt.Fprintf(&b, "\nverbs:\n%s\n%s VERB --help tells more about one\n", verbs, cmd.CommandPath())
+	}
+	if flags := cmd.LocalFlags().FlagUsages(); flags != "" && (verbs == "" || cmd.HasParent()) {
 		fmt.Fprintf(&b, "\nflags:\n%s", flags)
 	}
 	fmt.Fprint(cmd.OutOrStdout(), b.String())

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/state"
+	"github.com/postern-gate/postern/internal/state/audit"
+	"github.com/postern-gate/postern/internal/state/audit/seal"
+	"github.com/postern-gate/postern/internal/state/audit/verify"
+)
+
+type anchorOptions struct{ renew, yes, asJSON bool }
+
+func newLogAnchor(env *Env) *cobra.Command {
+	var o anchorOptions
+	cmd := &cobra.Command{
+		Use:   "anchor [flags]",
+		Short: "print a checkpoint to keep elsewhere, or go on after a break",
+		Example: `  postern log anchor
+  postern log anchor | ssh vault 'cat >> anchors/laptop'
+  postern log anchor --renew`,
+		Long: `what is not sealed yet is sealed, and the newest signed checkpoint is printed.
+kept where no program of this user can change it, it shows later that nothing
+before it was changed or cut off: postern log verify --anchor FILE
+
+--renew is for a person, once it is clear why the log is broken: it is put aside
+as it is, and another one begins, with a new key and name, whose first record
+has the old size and root. on a terminal it asks; without one it needs --yes`,
+		DisableFlagsInUseLine: true,
+		Args:                  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.renew {
+				return o.again(cmd.Context(), env)
+			}
+			return o.anchor(env)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().BoolVar(&o.renew, "renew", false, "put a broken log aside and begin another one")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --renew: it is meant, don't ask")
+	jsonFlag(cmd, &o.asJSON)
+	return cmd
+}
+
+// logToWrite is the state directory for a verb that writes to its log. No verb
+// but serve makes one.
+func logToWrite(env *Env, op string) (*logState, error) {
+	s, err := findLog(env)
+	if err != nil {
+		return nil, err
+	}
+	if !s.segments && !s.key {
+		return nil, s.noLog(op)
+	}
+	dir, err := state.Open(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	s.dir = dir.Path()
+	return s, nil
+}
+
+type anchorJSON struct {
+	document
+	Origin string `json:"origin"`
+	Size   int64  `json:"size"`
+	Root   string `json:"root"`
+	Note   string `json:"note"`
+}
+
+func (o *anchorOptions) anchor(env *Env) error {
+	if o.yes {
+		return usage("postern log anchor", "--yes is for --renew", "")
+	}
+	s, err := logToWrite(env, "log anchor")
+	if err == nil {
+		err = s.gone()
+	}
+	if err != nil {
+		return err
+	}
+	note, err := sealed(s.dir)
+	if err != nil {
+		return err
+	}
+	c, err := seal.Peek(note)
+	if err != nil {
+		return err
+	}
+	if !o.asJSON {
+		fmt.Fprintf(env.Err, "a checkpoint of %d records; keep it where no program of this user can change it\n", c.Size)
+	}
+	out := anchorJSON{newDocument("log-anchor"), c.Origin, c.Size, c.Root.String(), note}
+	return answer(env.Out, o.asJSON, out, func(w io.Writer) { fmt.Fprint(w, note) })
+}
+
+// sealed seals the log and returns its newest checkpoint.
+func sealed(dir string) (note string, err error) {
+	l, err := audit.Open(dir, audit.Options{})
+	if err != nil {
+		return "", err
+	}
+	note, err = l.Anchor()
+	if closing := l.Close(); err == nil {
+		err = closing
+	}
+	return note, err
+}
+
+type renewJSON struct {
+	document
+	OldOrigin string `json:"old_origin"`
+	OldSize   int64  `json:"old_size"`
+	OldRoot   string `json:"old_root"`
+	Found     int64  `json:"found"`
+	Aside     string `json:"aside"`
+	Note      string `json:"note"`
+}
+
+func (o *anchorOptions) again(ctx context.Context, env *Env) error {
+	s, err := logToWrite(env, "log anchor --renew")
+	if err != nil {
+		return err
+	}
+	if !o.yes {
+		if err := o.ask(ctx, env, s); err != nil {
+			return err
+		}
+	}
+	r, err := audit.Renew(s.dir)
+	if err != nil {
+		return err
+	}
+	out := renewJSON{newDocument("log-renew"), r.OldOrigin, r.OldSize, r.OldRoot, r.Found, r.Aside, r.Note}
+	return answer(env.Out, o.asJSON, out, func(w io.Writer) {
+		fmt.Fprintf(w, "renewed: the old log %s\n", textsafe.Name(r.OldOrigin))
+		fmt.Fprintf(w, "recorded: %d records signed, root %s; %d found\n", r.OldSize, textsafe.Name(r.OldRoot), r.Found)
+		fmt.Fprintf(w, "put aside: %s\n", textsafe.Name(r.Aside))
+		if c, err := seal.Peek(r.Note); err == nil {
+			fmt.Fprintf(w, "goes on as: %s\n", textsafe.Name(c.Origin))
+		}
+		fmt.Fprintln(w, "its key is a new one: postern log key")
+	})
+}
+
+// ask shows what would be put aside and wants a yes from a person.
+func (o *anchorOptions) ask(ctx context.Context, env *Env, s *logState) error {
+	no := &fault.Error{
+		Code: fault.ConfirmMissing, Op: "log anchor --renew", Rule: "a person has to say yes to it",
+		Hint: "run it on a terminal, or add --yes",
+	}
+	if o.asJSON || !terminal(env.In) {
+		return no
+	}
+	fmt.Fprintln(env.Err, "this puts the log aside as it is and begins another one, with a new key")
+	describe(ctx, env, s)
+	fmt.Fprint(env.Err, "type yes to go on: ")
+	line, err := bufio.NewReader(io.LimitReader(env.In, 100)).ReadString('\n')
+	if err != nil || line != "yes\n" && line != "yes\r\n" {
+		no.Rule = "it was not answered with yes"
+		return no
+	}
+	return nil
+}
+
+// describe says what of the log is there and what is wrong with it, as far as
+// that can be told.
+func describe(ctx context.Context, env *Env, s *logState) {
+	signed, _ := audit.LastSigned(s.dir) // then nothing is said of it
+	if signed != nil {
+		fmt.Fprintf(env.Err, "signed: %d records, root %s\n", signed.Size, signed.Root)
+	}
+	line, err := audit.VerifierLine(s.dir)
+	if err != nil {
+		fmt.Fprintln(env.Err, "its key can't be read")
+		return
+	}
+	v, err := seal.ParseVerifier(line)
+	if err != nil {
+		return
+	}
+	r, err := verify.Check(ctx, verify.Options{Dir: s.audit(), Verifier: v, Signed: signed})
+	if err != nil {
+		fmt.Fprintln(env.Err, "it can't be read")
+		return
+	}
+	fmt.Fprintf(env.Err, "found: %d records in %d segments\n", r.Records, r.Segments)
+	for _, p := range r.Problems {
+		fmt.Fprintf(env.Err, "broken: %s at %s: %s\n", p.Kind, textsafe.Name(p.Place()), textsafe.Clean(p.Text))
+	}
+	if len(r.Problems) == 0 {
+		fmt.Fprintln(env.Err, "nothing is wrong with it")
+	}
+}

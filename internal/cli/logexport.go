@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/state/audit/export"
+	"github.com/postern-gate/postern/internal/state/audit/records"
+)
+
+type exportOptions struct {
+	logFilter
+	format string
+	follow bool
+}
+
+func newLogExport(env *Env) *cobra.Command {
+	var o exportOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "export --format FORMAT [flags]",
+		Short: "print the records in the words of OCSF or OpenTelemetry",
+		Example: `  postern log export --format ocsf --since 2026-11-30
+  postern log export --format otel --follow >> /var/log/postern.otlp.jsonl
+  postern log export --format ocsf --decision deny`,
+		Long: `one JSON object a line: an event of OCSF ` + export.OCSFVersion + `, or a message of OTLP for one
+log record with the names of
+` + export.OTelVersion + `. docs/log.md has the mapping
+
+what comes out can't be verified: the stored records are the evidence. lines
+that are not records are left out and counted on stderr`,
+		DisableFlagsInUseLine: true,
+		Args:                  exactly(),
+		RunE:                  func(cmd *cobra.Command, _ []string) error { return o.export(cmd.Context(), env) },
+		ValidArgsFunction:     cobra.NoFileCompletions,
+	}
+	textFlag(cmd, &o.format, "format", "FORMAT", "ocsf or otel", "ocsf", "otel")
+	o.logFilter.flags(cmd)
+	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with what is recorded from now on, until interrupted")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print errors as JSON too; the records always are")
+	return cmd
+}
+
+func (o *exportOptions) export(ctx context.Context, env *Env) error {
+	if o.format == "" {
+		return usage("postern log export", "--format is missing", "--format ocsf, or --format otel")
+	}
+	filter, err := o.parse("postern log export", time.Now())
+	if err != nil {
+		return err
+	}
+	s, err := findLog(env)
+	if err == nil {
+		err = s.gone()
+	}
+	if err != nil {
+		return err
+	}
+	if !s.segments {
+		fmt.Fprintln(env.Err, "there is no log yet: nothing was recorded in "+textsafe.Name(s.dir))
+	}
+	if !s.segments && !o.follow {
+		return nil
+	}
+	host, _ := os.Hostname() // without a name the event has none
+	origin, left := export.Origin{Host: host, Version: buildVersion()}, 0
+	err = eachRecord(ctx, env, s, reading{filter: &filter, follow: o.follow}, func(w io.Writer, e *records.Entry) error {
+		switch {
+		case e.Err != nil:
+			left++
+			return nil
+		case o.format == "ocsf":
+			return encode(w, export.OCSF(&e.Record, origin), "")
+		default:
+			return encode(w, export.OTel(&e.Record, origin), "")
+		}
+	})
+	if left > 0 {
+		fmt.Fprintf(env.Err, "lines that are not records were left out: %d; postern log verify tells more\n", left)
+	}
+	return err
+}

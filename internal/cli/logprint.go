@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/state/audit/records"
+)
+
+// logPrinter draws records for a person. Everything in a record was written by
+// somebody else: it passes textsafe.
+type logPrinter struct {
+	long bool
+}
+
+// The widths of the columns that are read downwards. A longer text moves what
+// is right of it.
+const (
+	agentWidth = 12
+	eventWidth = 8
+	opWidth    = 9
+)
+
+const logTime = "2006-01-02 15:04:05.000"
+
+func (p *logPrinter) text(w io.Writer, e *records.Entry) error {
+	if e.Err != nil {
+		_, err := fmt.Fprintf(w, "%-*s %-*s not a record: %s\n", len(logTime), e.Place(), agentWidth, "-", garbage(e.Text))
+		return err
+	}
+	r := &e.Record
+	agent := "-"
+	if r.Agent != "" {
+		agent = textsafe.Name(r.Agent)
+	}
+	columns := []string{
+		r.Time.Local().Format(logTime), padded(agent, agentWidth), padded(plain(r.Event), eventWidth), padded(plain(r.Op), opWidth),
+	}
+	if r.Resource != "" {
+		columns = append(columns, textsafe.Name(r.Resource))
+	}
+	if why := because(r); why != "" {
+		columns = append(columns, why)
+	}
+	line := strings.TrimRight(strings.Join(columns, " "), " ") + "\n"
+	if p.long {
+		line += details(e)
+	}
+	_, err := io.WriteString(w, line)
+	return err
+}
+
+// because is what a person wants to know at once: why not, or what happened.
+func because(r *records.Record) string {
+	switch {
+	case r.Code != "":
+		return plain(r.Code) + ": " + plain(r.Reason)
+	case r.Op == "log":
+		return plain(r.Reason)
+	case r.Found != "":
+		return "found " + plain(r.Found)
+	default:
+		return ""
+	}
+}
+
+// details are the other fields, one a line.
+func details(e *records.Entry) string {
+	r := &e.Record
+	n := ""
+	if r.N != 0 {
+		n = strconv.FormatInt(r.N, 10)
+	}
+	var b strings.Builder
+	for _, f := range [...][2]string{
+		{"time", r.Time.Format(time.RFC3339Nano)}, {"decision", r.Decision}, {"reason", r.Reason}, {"code", r.Code},
+		{"was", r.Was}, {"found", r.Found}, {"n", n}, {"corr", r.Corr}, {"session", r.Session}, {"source", r.Source},
+		{"level", r.Level}, {"policy", r.Policy}, {"place", e.Place()},
+	} {
+		if f[1] != "" {
+			fmt.Fprintf(&b, "    %-9s %s\n", f[0], plain(f[1]))
+		}
+	}
+	return b.String()
+}
+
+func plain(s string) string { return textsafe.Clean(s).String() }
+
+func padded(s string, width int) string {
+	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
+}
+
+// garbageMost is how much of a line that is not a record is shown.
+const garbageMost = 4096
+
+// garbage is such a line in printable ASCII: what is not is written as Go
+// writes it in a string.
+func garbage(line []byte) string {
+	shown := line[:min(len(line), garbageMost)]
+	quoted := strconv.QuoteToASCII(string(shown))
+	if len(shown) < len(line) {
+		quoted += fmt.Sprintf(" and %d bytes more", len(line)-len(shown))
+	}
+	return quoted
+}
+
+type garbageJSON struct {
+	Place   string `json:"place"`
+	Garbage string `json:"garbage"`
+}
+
+// printJSON prints a record as it is stored. A line that parses is printable
+// ASCII, so it can be shown; any other goes out as a text in an object.
+func printJSON(w io.Writer, e *records.Entry) error {
+	if e.Err != nil {
+		return encode(w, garbageJSON{e.Place(), garbage(e.Text)}, "")
+	}
+	_, err := fmt.Fprintf(w, "%s\n", e.Text)
+	return err
+}
