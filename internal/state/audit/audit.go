@@ -74,6 +74,7 @@ type Log struct {
 	failed  bool  // the disk failed the segment: the next commit begins another
 	suspect bool  // the log did not go on from its last checkpoint
 	due     bool  // there may be something to prune
+	opened  time.Time
 	drift   drift
 	wall    func() time.Time
 }
@@ -90,7 +91,7 @@ func Open(stateDir string, o Options) (*Log, error) {
 	}
 	return &Log{
 		dir: stateDir, o: o, enc: encoder{hashed: o.HashedPaths}, pending: newBatch(),
-		lead: make(chan struct{}, 1), wall: time.Now,
+		lead: make(chan struct{}, 1), opened: time.Now(), wall: time.Now,
 	}, nil
 }
 

@@ -50,6 +50,9 @@ func (l *Log) append(b *batch, lost int64) error {
 		}
 	}
 	lines := l.lines(b, lost)
+	if len(lines) == 0 {
+		return nil
+	}
 	if err := l.rotate(int64(len(lines))); err != nil {
 		return err
 	}
@@ -78,7 +81,7 @@ func (l *Log) forget() {
 // lines is the batch after what has to be told before it.
 func (l *Log) lines(b *batch, lost int64) []byte {
 	var first []byte
-	if back := l.drift.step(l.wall(), l.at.newest); back > 0 {
+	if back := l.drift.step(l.wall(), time.Since(l.opened), l.at.newest); back > 0 {
 		first = l.enc.appendOwn(first, l.wall(), own{event: ClockBack, n: back.Milliseconds()})
 	}
 	if lost > 0 {
@@ -95,9 +98,6 @@ func (l *Log) say(o own) error { return l.write(l.enc.appendOwn(nil, l.wall(), o
 
 // write appends whole lines or nothing. The caller holds the lock.
 func (l *Log) write(lines []byte) error {
-	if len(lines) == 0 {
-		return nil
-	}
 	end, err := l.size()
 	if err != nil {
 		return err

@@ -86,11 +86,19 @@ func (l *Log) renewed() bool {
 	return err == nil && key.Origin() != l.key.Origin()
 }
 
-// openNewest opens the newest segment, or makes the log. It is the moment at
-// which another version of postern is noticed, which may keep it differently.
-func (l *Log) openNewest() error {
+// sameVersion notices another version of postern, which may keep the log
+// differently, when the log isn't as this process left it.
+func (l *Log) sameVersion() error {
 	if err := state.CheckVersion(l.dir); err != nil {
 		return unwritable("another version of postern has taken over the state directory", err)
+	}
+	return nil
+}
+
+// openNewest opens the newest segment, or makes the log.
+func (l *Log) openNewest() error {
+	if err := l.sameVersion(); err != nil {
+		return err
 	}
 	_ = l.seg.close()
 	l.seg, l.failed, l.due = nil, false, true
@@ -129,6 +137,9 @@ func (l *Log) newestNumber() (int, error) {
 // beginAfterLoss leaves a segment as it is and goes on in a new one from the
 // last checkpoint, whose first record tells why.
 func (l *Log) beginAfterLoss(why Event) error {
+	if err := l.sameVersion(); err != nil {
+		return err
+	}
 	c, err := l.lastKnown()
 	if err != nil {
 		return err

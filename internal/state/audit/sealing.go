@@ -36,6 +36,7 @@ func (l *Log) seal() error {
 	if err := l.at.advance(l.segments(), l.seg.number, l.key); err != nil {
 		return err
 	}
+	l.highest = l.at.last.Size
 	l.remember()
 	return nil
 }

@@ -34,7 +34,7 @@ type signed struct {
 	Offset  int64       `json:"offset"` // after the checkpoint's line
 	Lines   int         `json:"lines"`  // before Offset
 	Begun   time.Time   `json:"begun"`  // of the segment
-	Time    time.Time   `json:"t"`      // of the checkpoint
+	Newest  time.Time   `json:"newest"` // record's time
 	Note    string      `json:"note"`
 	Edge    []seal.Hash `json:"edge"`
 	Open    []Pending   `json:"open"`
@@ -73,7 +73,7 @@ func LastSigned(stateDir string) (*seal.Checkpoint, error) {
 func (l *Log) remember() {
 	c := l.at
 	b, err := json.Marshal(signed{
-		Segment: c.segment, Offset: c.offset, Lines: c.lines, Begun: c.begun, Time: l.wall().UTC(),
+		Segment: c.segment, Offset: c.offset, Lines: c.lines, Begun: c.begun, Newest: c.newest.UTC(),
 		Note: c.last.Note, Edge: c.edge.Hashes(), Open: c.pendings(),
 	})
 	if err != nil {
@@ -135,7 +135,7 @@ func (l *Log) remembered() (*cursor, error) {
 	}
 	c := &cursor{
 		segment: s.Segment, offset: s.Offset, lines: s.Lines, begun: s.Begun,
-		last: last, base: edge.Clone(), edge: edge, open: map[string][]Pending{}, newest: s.Time,
+		last: last, base: edge.Clone(), edge: edge, open: map[string][]Pending{}, newest: s.Newest,
 	}
 	for _, p := range s.Open {
 		c.open[p.Corr] = append(c.open[p.Corr], p)

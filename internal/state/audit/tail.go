@@ -52,27 +52,27 @@ func moveAside(f *os.File, start int64, path string) error {
 	return f.Truncate(start)
 }
 
-// drift notices a clock that goes back: by comparing it with the monotonic
-// one, and at first with the time of the last checkpoint.
+// drift notices a clock that goes back: by comparing it with one that can't,
+// and at first with the time of the newest record.
 type drift struct {
-	started time.Time
-	wall    time.Duration // how far the clock ran ahead of the monotonic one
+	begun bool
+	start time.Time
+	ahead time.Duration // how far the clock ran ahead of the other one
 }
 
 // clockSlack is what two clocks may differ by without a word.
 const clockSlack = 2 * time.Second
 
 // step returns by how much the clock has gone back since the last call, 0 for
-// not at all. The first call compares it with the newest record.
-func (d *drift) step(now, newest time.Time) time.Duration {
+// not at all. Elapsed is by the monotonic clock.
+func (d *drift) step(now time.Time, elapsed time.Duration, newest time.Time) time.Duration {
 	var back time.Duration
-	if d.started.IsZero() {
-		d.started = now
-		back = newest.Sub(now)
+	if d.begun {
+		ahead := now.Round(0).Sub(d.start.Round(0)) - elapsed
+		back, d.ahead = d.ahead-ahead, ahead
 	} else {
-		wall := now.Round(0).Sub(d.started.Round(0)) - now.Sub(d.started)
-		back = d.wall - wall
-		d.wall = wall
+		d.begun, d.start, d.ahead = true, now, -elapsed
+		back = newest.Sub(now)
 	}
 	if back > clockSlack {
 		return back
