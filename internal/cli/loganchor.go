@@ -100,7 +100,7 @@ func (o *anchorOptions) anchor(env *Env) error {
 		fmt.Fprintf(env.Err, "a checkpoint of %d records; keep it where no program of this user can change it\n", c.Size)
 	}
 	out := anchorJSON{newDocument("log-anchor"), c.Origin, c.Size, c.Root.String(), note}
-	return answer(env.Out, o.asJSON, out, func(w io.Writer) { fmt.Fprint(w, note) })
+	return answer(env.Out, o.asJSON, out, func(w io.Writer) { fmt.Fprint(w, textsafe.Block(note)) })
 }
 
 // sealed seals the log and returns its newest checkpoint.
@@ -193,7 +193,7 @@ func describe(ctx context.Context, env *Env, s *logState) {
 		fmt.Fprintln(env.Err, "it can't be read")
 		return
 	}
-	fmt.Fprintf(env.Err, "found: %d records in %d segments\n", r.Records, r.Segments)
+	fmt.Fprintf(env.Err, "found: %d records in %s\n", r.Records, counted(r.Segments, "segment"))
 	for _, p := range r.Problems {
 		fmt.Fprintf(env.Err, "broken: %s at %s: %s\n", p.Kind, textsafe.Name(p.Place()), textsafe.Clean(p.Text))
 	}

@@ -60,6 +60,8 @@ func (p *logPrinter) text(w io.Writer, e *records.Entry) error {
 // because is what a person wants to know at once: why not, or what happened.
 func because(r *records.Record) string {
 	switch {
+	case r.Code != "" && r.Decision == "allow":
+		return plain(r.Code) // the reason is why it was allowed
 	case r.Code != "":
 		return plain(r.Code) + ": " + plain(r.Reason)
 	case r.Op == "log":
@@ -92,6 +94,14 @@ func details(e *records.Entry) string {
 }
 
 func plain(s string) string { return textsafe.Clean(s).String() }
+
+// counted is a number of things.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
+}
 
 func padded(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))

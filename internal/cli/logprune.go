@@ -118,5 +118,5 @@ func (p pruneJSON) print(w io.Writer) {
 		fmt.Fprintln(w, "nothing is old enough")
 		return
 	}
-	fmt.Fprintf(w, "in all: %d segments, %d MiB\n", len(p.Segments), bytes>>20)
+	fmt.Fprintf(w, "in all: %s, %d MiB\n", counted(len(p.Segments), "segment"), bytes>>20)
 }

@@ -277,7 +277,7 @@ func (o *verifyOptions) print(w io.Writer, r verify.Report, f *fault.Error) {
 	if f != nil {
 		return
 	}
-	fmt.Fprintf(w, "ok: %d records in %d segments", r.Records, r.Segments)
+	fmt.Fprintf(w, "ok: %d records in %s", r.Records, counted(r.Segments, "segment"))
 	if r.Pruned > 0 {
 		fmt.Fprintf(w, ", of %d only the hashes", r.Pruned)
 	}

@@ -50,13 +50,19 @@ func cases() map[string]records.Record {
 			r.Decision = "ask"
 		}),
 		"unknown": with("fs.write", "outcome_unknown", func(r *records.Record) { file(r); r.Was, r.Found = "e", "changed" }),
+		"missing": with("fs.read", "refusal", func(r *records.Record) { file(r); r.Code = "path.missing" }),
 		"refused": with("fs.read", "refusal", func(r *records.Record) {
 			r.Resource, r.Code, r.Decision = "dotenv:0123456789abcdef01234567", "policy.denied", "deny"
 			r.Agent, r.Session, r.Source = "", "", "hook"
 		}),
-		"tool":      with("tool.call", "intent", func(r *records.Record) { r.Resource = "github://create_issue" }),
-		"stranger":  with("tool.call", "refusal", func(r *records.Record) { r.Resource, r.Code = "outside:0123456789abcdef01234567", "request.invalid" }),
-		"program":   with("proc.exec", "refusal", func(r *records.Record) { r.Resource, r.Code, r.Source = "/usr/bin/git", "policy.denied", "run" }),
+		"tool": with("tool.call", "intent", func(r *records.Record) { r.Resource = "github://create_issue" }),
+		"stranger": with("tool.call", "refusal", func(r *records.Record) {
+			r.Resource, r.Code = "outside:0123456789abcdef01234567", "request.invalid"
+			r.Decision = "deny"
+		}),
+		"program": with("proc.exec", "refusal", func(r *records.Record) {
+			r.Resource, r.Code, r.Source, r.Decision = "/usr/bin/git", "policy.denied", "run", "deny"
+		}),
 		"created":   with("log", "log_created", log),
 		"full":      with("log", "audit_full", log),
 		"unread":    with("log", "reads_unrecorded", func(r *records.Record) { log(r); r.N = 3 }),

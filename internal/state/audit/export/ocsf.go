@@ -270,11 +270,11 @@ func (e *OCSFEvent) disposition(r *records.Record) {
 	switch {
 	case r.Op == logOp:
 		action, disposition = value{99, r.Event}, value{17, "Logged"}
-	case r.Event == refusal:
+	case r.Event == refusal && r.Decision != allow:
 		action, disposition = value{2, "Denied"}, value{2, "Blocked"}
 	case r.Event == preview:
 		disposition = value{16, "No Action"}
-	case r.Event == failure:
+	case r.Event == failure, r.Event == refusal:
 		disposition = value{27, "Error"}
 	case r.Decision != allow:
 		disposition = value{8, "Approved"} // by a person, after the policy asked
