@@ -30,7 +30,7 @@ func gate(tb testing.TB) (*enforce.Gate, string) {
 	fallback := policy.Default()
 	rules, err := policy.Compile(policy.Config{Roots: []policy.Root{{Name: "project"}}, Fallback: &fallback})
 	must(tb, err)
-	state, err := enforce.OpenState(filepath.Join(box, "state"))
+	state, err := enforce.OpenState(filepath.Join(box, "state"), enforce.StateOptions{})
 	must(tb, err)
 	tb.Cleanup(func() { must(tb, errors.Join(state.Close(), root.Close())) })
 	g, err := enforce.New(enforce.Options{Workspace: ws, Decider: rules, Recorder: state, Locker: state})

@@ -125,7 +125,7 @@ func benchGate(b *testing.B) (*Gate, string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	state, err := OpenState(filepath.Join(box, "state"))
+	state, err := OpenState(filepath.Join(box, "state"), StateOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -29,9 +29,10 @@ type crossing struct {
 	perform func(context.Context) error
 
 	corr     string
-	verdict  core.Verdict // the strictest so far
-	decided  core.Action  // the action that the verdict is about
-	approved bool         // a person said yes
+	verdict  core.Verdict             // the strictest so far
+	decided  core.Action              // the action that the verdict is about
+	classes  map[core.Resource]string // of the names that no record spells out
+	approved bool                     // a person said yes
 	take     func(*pathguard.File) error
 	release  func()
 	outcome  Outcome
@@ -122,6 +123,12 @@ func (c *crossing) judge(a core.Action, r core.Resource) error {
 
 func (c *crossing) judged(a core.Action, r core.Resource, v core.Verdict) error {
 	same := v.Decision == c.verdict.Decision && a == c.action // the reason that the record should give
+	if v.Class != "" {
+		if c.classes == nil {
+			c.classes = map[core.Resource]string{}
+		}
+		c.classes[r] = v.Class
+	}
 	if v.Decision < c.verdict.Decision || same || c.verdict.Reason.Step == core.StepNone {
 		c.verdict, c.decided = v, a
 	}

@@ -39,7 +39,7 @@ func openGate(dir, stateDir string, layers ...policy.Layer) (*enforce.Gate, *enf
 	if err != nil {
 		return nil, nil, err
 	}
-	state, err := enforce.OpenState(stateDir)
+	state, err := enforce.OpenState(stateDir, enforce.StateOptions{})
 	if err != nil {
 		return nil, nil, err
 	}

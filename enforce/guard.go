@@ -62,12 +62,14 @@ func (t Tool) resource() core.Resource { return core.File(t.Server, t.Name) }
 // parameter that isn't declared isn't guarded.
 func (g *Gate) Guard(tool Tool, h Handler) Handler {
 	return func(ctx context.Context, call ToolCall) (any, error) {
-		c := &crossing{action: core.ToolCall}
+		c := &crossing{action: core.ToolCall, tool: &tool}
 		paths, err := guardedOperands(c, tool.Params, call.Args)
 		if err != nil {
+			c.begin(g)
+			c.operands = nil
+			_, err = c.refuse(err)
 			return nil, err
 		}
-		c.tool = &tool
 		var result any
 		var handlerErr error
 		c.perform = func(ctx context.Context) error {

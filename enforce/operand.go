@@ -73,6 +73,7 @@ func (o *operand) follow(c *crossing) error {
 		}
 		o.name = link.To
 	}
+	o.name = pathguard.Name{} // the last one was not judged
 	return &fault.Error{Code: fault.PathSymlink, Resource: o.spelling, Rule: "too many links"}
 }
 
@@ -121,6 +122,7 @@ func (o *operand) choose(c *crossing, names []pathguard.Name) (pathguard.Name, e
 // known yet; it is denied here when neither way would be allowed.
 func (o *operand) judgeBefore(c *crossing) error {
 	if o.root != "" && o.name.Root().Name() != o.root {
+		o.name = pathguard.Name{} // it is not judged, so no record spells it out
 		return &fault.Error{
 			Code: fault.PathEscape, Resource: o.spelling, Rule: "the name is not beneath the root " + o.root,
 			Hint: "use a name beneath " + o.root + "://",

@@ -13,15 +13,22 @@ import (
 	"github.com/postern-gate/postern/core/pathguard"
 )
 
-// record writes one event an operand, and one for a tool, before the effect: the intent of a
-// mutation, on disk when it returns, or the decision about anything else. A
-// read follows the rule for reads when the log fails.
+// absent is the Was of an intent where nothing is there.
+const absent = "absent"
+
+// record writes one event an operand, and one for a tool, before the effect:
+// the intent of a mutation, or the decision about anything else. What would
+// change something is on disk when it returns, refused or not; a read follows
+// the rule for reads when the log fails.
 func (c *crossing) record(f *fault.Error) error {
-	phase, sync := core.PhaseDecision, false
+	phase := core.PhaseDecision
 	if f == nil && c.mutates() {
-		phase, sync = core.PhaseIntent, true
+		phase = core.PhaseIntent
+		if err := c.announce(); err != nil {
+			return err
+		}
 	}
-	err := c.write(phase, f, sync)
+	err := c.write(phase, f, c.mutates() && !c.call.DryRun)
 	if err == nil || c.mutates() || c.gate.o.ReadsNeedAudit {
 		return err
 	}
@@ -38,9 +45,10 @@ func (c *crossing) write(phase core.Phase, f *fault.Error, sync bool) error {
 		Time: c.gate.o.Clock.Now(), Phase: phase, Subject: c.gate.o.Subject, Action: c.action,
 		Verdict: c.verdict, Corr: c.corr, Policy: c.gate.o.Decider.Version(),
 	}
+	e.Verdict.Class = "" // which is that of one name
 	if f != nil {
 		e.Code = f.Code.String()
-		e.Verdict = recorded(c.verdict, f)
+		e.Verdict = recorded(e.Verdict, f)
 	}
 	if c.tool != nil {
 		e.Resource = c.tool.resource()
@@ -49,7 +57,14 @@ func (c *crossing) write(phase core.Phase, f *fault.Error, sync bool) error {
 		}
 	}
 	for i := range c.operands {
-		e.Resource = c.operands[i].recorded()
+		o := &c.operands[i]
+		e.Resource = o.recorded()
+		e.Class = c.classes[e.Resource]
+		if phase == core.PhaseIntent {
+			if e.Was = o.etag(); e.Was == "" {
+				e.Was = absent
+			}
+		}
 		last := i == len(c.operands)-1
 		if err := c.gate.o.Recorder.Record(e, sync && last); err != nil {
 			return err
@@ -59,7 +74,8 @@ func (c *crossing) write(phase core.Phase, f *fault.Error, sync bool) error {
 }
 
 // recorded is the verdict that a record shows: a guard's denial and a missing
-// confirm are denials like the policy's own.
+// confirm are denials like the policy's own. The reason is the code's own
+// text, since that of a fault may hold what the caller wrote.
 func recorded(v core.Verdict, f *fault.Error) core.Verdict {
 	if f.Code.Kind() == fault.KindFailure || v.Decision == core.Deny {
 		return v
@@ -67,8 +83,23 @@ func recorded(v core.Verdict, f *fault.Error) core.Verdict {
 	if f.Code == fault.PolicyAsk {
 		return v
 	}
-	return core.Verdict{Decision: core.Deny, Reason: core.Reason{Decision: core.Deny, Step: core.StepContainment, Why: f.Because()}}
+	return core.Verdict{Decision: core.Deny, Reason: core.Reason{Decision: core.Deny, Step: core.StepContainment, Why: meaning(f.Code)}}
 }
+
+// Refuse records a refusal of a call that ended before any crossing, as one
+// with an argument that nobody knows, and gives it an id. A change is on disk
+// when it returns. The resource of a name that nothing vouches for is not
+// resolved: it is recorded as a hash.
+func (g *Gate) Refuse(a core.Action, r core.Resource, f *fault.Error) error {
+	f.ID = newID()
+	return g.o.Recorder.Record(core.Event{
+		Time: g.o.Clock.Now(), Phase: core.PhaseDecision, Subject: g.o.Subject, Action: a, Resource: r,
+		Corr: f.ID, Policy: g.o.Decider.Version(), Code: f.Code.String(),
+		Verdict: core.Verdict{Reason: core.Reason{Step: core.StepContainment, Why: meaning(f.Code)}},
+	}, a.IsFile() && a.Mutates())
+}
+
+func meaning(c fault.Code) string { return (&fault.Error{Code: c}).Because() }
 
 // recorded is the operand's canonical name, or the caller's spelling as an
 // unresolved resource.

@@ -4,10 +4,16 @@ package enforce
 
 import (
 	"context"
+	"maps"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/internal/state"
 	"github.com/postern-gate/postern/internal/state/audit"
+	"github.com/postern-gate/postern/internal/state/live"
 	"github.com/postern-gate/postern/internal/state/lock"
 )
 
@@ -17,12 +23,28 @@ type State struct {
 	dir   state.Dir
 	log   *audit.Log
 	locks lock.File
+	live  live.Dir
+
+	mu        sync.Mutex
+	self      *live.Process                     // from the first intent on
+	announced map[*pathguard.Workspace]struct{} // whose roots are in it
+	roots     map[string]string
 }
 
 var (
-	_ Recorder = (*State)(nil)
-	_ Locker   = (*State)(nil)
+	_ Recorder  = (*State)(nil)
+	_ Locker    = (*State)(nil)
+	_ announcer = (*State)(nil)
 )
+
+// StateOptions are how the log is kept. The zero value is the shipped default
+// but for Keep. Processes of one state directory should agree; where they
+// don't, each holds for what that process does.
+type StateOptions struct {
+	HashedPaths bool          // no name of a file is told, only a class and a keyed hash
+	SegmentSize int64         // bytes at which a segment ends, 0 for 64 MiB
+	Keep        time.Duration // age at which whole segments are removed, 0 for never
+}
 
 // LocateState returns the path of the state directory by the environment:
 // POSTERN_STATE, else $XDG_STATE_HOME/postern, else ~/.local/state/postern.
@@ -32,20 +54,23 @@ func LocateState(getenv func(string) string) (string, error) { return state.Loca
 // nothing: nil for a directory that is absent.
 func CheckState(path string) error { return state.Check(path) }
 
-// OpenState prepares the directory (mode 0700, made if missing) and opens the
-// log. It fails with config.invalid for a directory that others can enter, and
-// with audit.unwritable. A root must not be equal to or beneath it, and a gate
-// over a root above it must Protect it.
-func OpenState(path string) (*State, error) {
+// OpenState prepares the directory (mode 0700, made if missing) and the log.
+// It fails with config.invalid for a directory that others can enter. A log
+// that can't be used now is no error: every change is then refused with its
+// code (audit.unwritable, audit.broken, audit.truncated) until that is mended,
+// reads follow Options.ReadsNeedAudit, and Problem tells. A root must not be
+// equal to or beneath the directory, and a gate over a root above it must
+// Protect it.
+func OpenState(path string, o StateOptions) (*State, error) {
 	dir, err := state.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	log, err := audit.Open(dir.Join("audit"), dir.Join("keys"))
+	log, err := audit.Open(dir.Path(), audit.Options{HashedPaths: o.HashedPaths, SegmentSize: o.SegmentSize, Keep: o.Keep})
 	if err != nil {
 		return nil, err
 	}
-	return &State{dir: dir, log: log, locks: lock.Open(dir.Join("locks"))}, nil
+	return &State{dir: dir, log: log, locks: lock.Open(dir.Join("locks")), live: live.Open(dir.Path())}, nil
 }
 
 // Path returns the absolute path of the directory, without links.
@@ -54,10 +79,72 @@ func (s *State) Path() string { return s.dir.Path() }
 // Record appends to the audit log; see Recorder.
 func (s *State) Record(e core.Event, sync bool) error { return s.log.Record(e, sync) }
 
+// Problem returns why nothing can be recorded now, nil when something can.
+func (s *State) Problem() error { return s.log.Problem() }
+
 // Lock holds numbers against every other process; see Locker.
 func (s *State) Lock(ctx context.Context, keys ...int64) (func(), error) {
 	return s.locks.Lock(ctx, keys...)
 }
 
-// Close writes what is buffered and closes the log.
-func (s *State) Close() error { return s.log.Close() }
+// Close writes what is buffered and closes the log. Nothing may act by this
+// state any more.
+func (s *State) Close() error {
+	err := s.log.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.self == nil {
+		return err
+	}
+	if err == nil { // else an intent may want looking after
+		err = s.self.Close()
+	}
+	return err
+}
+
+// announcer is a Recorder that others ask what became of an intent.
+type announcer interface {
+	announce(*pathguard.Workspace) error
+}
+
+// announce says, before the first intent, that this process acts, and where
+// its roots lie. Two roots of one name say nothing.
+func (s *State) announce(w *pathguard.Workspace) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, done := s.announced[w]; done {
+		return nil
+	}
+	roots := maps.Clone(s.roots)
+	if roots == nil {
+		roots = map[string]string{}
+	}
+	for _, r := range w.Roots() {
+		if path, taken := roots[r.Name()]; taken && path != r.Resolved() {
+			roots[r.Name()] = ""
+		} else {
+			roots[r.Name()] = r.Resolved()
+		}
+	}
+	var err error
+	if s.self == nil {
+		s.self, err = s.live.Announce(strings.TrimSuffix(idPrefix, "-"), roots)
+	} else if !maps.Equal(roots, s.roots) {
+		err = s.self.Update(roots)
+	}
+	if err != nil {
+		return err
+	}
+	if s.announced == nil {
+		s.announced = map[*pathguard.Workspace]struct{}{}
+	}
+	s.roots, s.announced[w] = roots, struct{}{}
+	return nil
+}
+
+func (c *crossing) announce() error {
+	if s, ok := c.gate.o.Recorder.(announcer); ok {
+		return s.announce(c.gate.o.Workspace)
+	}
+	return nil
+}

@@ -309,7 +309,7 @@ func TestReadOnlyHoldsInTheGate(t *testing.T) {
 			w, err := o.load(&env, []string{p.dir})
 			p.must(err)
 			p.must(w.open(&env))
-			state, err := enforce.OpenState(w.stateDir)
+			state, err := enforce.OpenState(w.stateDir, enforce.StateOptions{})
 			p.must(err)
 			defer state.Close()
 			g, err := enforce.New(o.gate(w, state, state))

@@ -70,13 +70,16 @@ func (o *options) serve(ctx context.Context, env *Env, dirs []string, envelope s
 		return err
 	}
 	// The state comes before the roots, so that they know it by identity too.
-	state, err := enforce.OpenState(w.stateDir)
+	state, err := enforce.OpenState(w.stateDir, stateOptions(w.live.Current()))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, state.Close()) }()
 	if err := w.open(env); err != nil {
 		return err
+	}
+	if err := state.Problem(); err != nil {
+		fmt.Fprintln(env.Err, "nothing can be recorded, so every change is refused\n"+explained(fault.As(err)))
 	}
 	o.unknownAgent(env, w.live.Current())
 	s := w.live.Current().Settings
@@ -88,10 +91,27 @@ func (o *options) serve(ctx context.Context, env *Env, dirs []string, envelope s
 	if err != nil {
 		return err
 	}
+	defer lookAfter(ctx, state)()
 	if terminal(env.In) {
 		fmt.Fprintln(env.Err, "waiting for an MCP client on stdin: put this command into a client's configuration; ctrl-c ends it")
 	}
 	return connection(ctx, server.ServeStdio(ctx, env.In, env.Out))
+}
+
+// lookAfter finds out, while the server already answers, what became of the
+// changes of processes that were killed. A log that can't be used is said
+// elsewhere, and the next start looks again.
+func lookAfter(ctx context.Context, state *enforce.State) (wait func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = state.Recover(ctx)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }
 
 // bare: the flag says more than the policy.

@@ -138,6 +138,12 @@ func (o *options) gate(w *workspace, recorder enforce.Recorder, locker enforce.L
 	return gate
 }
 
+// stateOptions are how the policy wants the log to be kept.
+func stateOptions(cfg *config.Config) enforce.StateOptions {
+	a := cfg.Settings.Audit
+	return enforce.StateOptions{HashedPaths: !a.PlainPaths, SegmentSize: a.SegmentSize, Keep: a.Keep}
+}
+
 // policyFile is where a person would allow something, as a refusal names it.
 func policyFile(cfg *config.Config) string {
 	if slices.Contains(cfg.Files, cfg.UserFile) {
@@ -152,7 +158,10 @@ type readOnly struct{ enforce.Decider }
 
 func (d readOnly) Evaluate(q core.Request) core.Verdict {
 	if q.Action.Mutates() {
-		return core.Verdict{Reason: core.Reason{Step: core.StepContainment, Rule: "--read-only", Why: "nothing is changed"}}
+		return core.Verdict{
+			Reason: core.Reason{Step: core.StepContainment, Rule: "--read-only", Why: "nothing is changed"},
+			Class:  d.Decider.Evaluate(q).Class,
+		}
 	}
 	return d.Decider.Evaluate(q)
 }

@@ -99,7 +99,7 @@ func (s *server) call(ctx context.Context, t *tool, m *mcpserver.Call) mcpserver
 	if c.args, err = t.read(m.Arguments); err != nil {
 		f := *fault.As(err)
 		f.Op, f.Resource = core.ToolCall.String(), t.name
-		s.record(m.Session, core.ToolCall, &f)
+		s.record(m.Session, core.ToolCall, core.Resource{Name: t.name, Resolved: true}, &f)
 		res := mcpserver.Refusal(&f, "")
 		res.Content = []mcpserver.Content{own(f.Lines())}
 		return res
@@ -144,7 +144,7 @@ func (s *server) prefilter(c *call) *fault.Error {
 			}
 			f := *fault.As(err)
 			f.Op = p.use.String()
-			s.record(c.session, p.use, &f)
+			s.record(c.session, p.use, core.Resource{Name: path}, &f)
 			if !p.each {
 				return &f
 			}
@@ -266,7 +266,7 @@ func (s *server) invoke(ctx context.Context, c *call) (res mcpserver.Result) {
 			f.Resource = c.spelling()
 		}
 		if f.Code == fault.RequestInvalid && f.ID == "" {
-			s.record(c.session, c.tool.op(), &f) // no gate has seen it
+			s.record(c.session, c.tool.op(), core.Resource{Name: f.Resource}, &f) // no gate has seen it
 		}
 		return s.refusal(c, f, r.outcome, c.detail)
 	}

@@ -325,6 +325,7 @@ func fdLeak(t *testing.T) {
 		testenv.Missing(t, "/proc, to count open files")
 	}
 	c.call("read_text_file", args{"path": w.at("big"), "head": 1000}).ok()
+	c.call("write_file", args{"path": w.at("first"), "content": "x"}).ok() // which opens the log
 	before := count()
 	for range 2000 {
 		c.call("read_text_file", args{"path": w.at("big"), "head": 1000}).ok()

@@ -97,7 +97,7 @@ func become(uid int) error {
 // options opens the roots and the state, and compiles the policy.
 func (s setup) options() (Options, func(), error) {
 	var o Options
-	state, err := enforce.OpenState(s.State)
+	state, err := enforce.OpenState(s.State, enforce.StateOptions{})
 	if err != nil {
 		return o, nil, err
 	}

@@ -148,22 +148,19 @@ const instructions = "Files beneath the directories of list_allowed_directories.
 
 // record writes the refusal of a call that no gate has seen. Nothing depends on
 // whether it can be written: nothing happened.
-func (s *server) record(session *mcpserver.Session, action core.Action, f *fault.Error) {
-	subject := s.o.Gate.Subject
-	subject.Session = session.ID()
-	e := core.Event{
-		Time: time.Now(), Phase: core.PhaseDecision, Subject: subject, Action: action,
-		Resource: core.Resource{Name: f.Resource}, Code: f.Code.String(), Policy: s.o.Gate.Decider.Version(),
-		Verdict: core.Verdict{Reason: core.Reason{Step: core.StepContainment, Why: f.Rule}},
+func (s *server) record(session *mcpserver.Session, action core.Action, r core.Resource, f *fault.Error) {
+	options := s.o.Gate
+	options.Subject.Session = session.ID()
+	gate, err := enforce.New(options)
+	if err == nil {
+		err = gate.Refuse(action, r, f)
 	}
-	if s.o.Gate.Clock != nil {
-		e.Time = s.o.Gate.Clock.Now()
-	}
-	if err := s.o.Gate.Recorder.Record(e, false); err != nil {
+	if err != nil {
 		s.o.Log.Warn("a refusal could not be recorded", "error", err)
 	}
 }
 
+// recordRefused is told of a message that no tool has seen.
 func (s *server) recordRefused(session *mcpserver.Session, f *fault.Error) {
-	s.record(session, core.ToolCall, f)
+	s.record(session, core.ToolCall, core.Resource{Name: f.Resource}, f)
 }

@@ -146,7 +146,7 @@ func reference(t *testing.T, root string) *peer {
 // ours starts our tools on a folder, under the shipped policy.
 func ours(t *testing.T, root string, bare bool) *peer {
 	t.Helper()
-	state, err := enforce.OpenState(filepath.Join(t.TempDir(), "state"))
+	state, err := enforce.OpenState(filepath.Join(t.TempDir(), "state"), enforce.StateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

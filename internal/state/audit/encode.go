@@ -80,8 +80,8 @@ const recordStart = `{"t":"`
 func (e encoder) resource(ev core.Event) string {
 	name := ev.Resource.String()
 	switch {
-	case name == "":
-		return ""
+	case name == "" || ev.Phase == core.PhaseUnknown: // which repeats what its intent has
+		return name
 	case !ev.Resource.Resolved:
 		return "outside:" + e.hash(name)
 	case ev.Class != "":

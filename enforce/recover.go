@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enforce
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/internal/state/audit"
+	"github.com/postern-gate/postern/internal/state/live"
+)
+
+// How what is there now compares with what an intent found.
+const (
+	foundUnchanged  = "unchanged"
+	foundChanged    = "changed"
+	foundAbsent     = "absent"
+	foundUnreadable = "unreadable"
+)
+
+// Recover looks after processes that ended between an intent and its outcome:
+// each such intent gets one record that says how its target compares with what
+// the intent found. A target is looked at by its name beneath its root, and no
+// link is followed; what can't be compared, as a name that the log holds only
+// as a hash, is "unreadable". Intents of processes that are alive stay open.
+//
+// Every process that acts should call it once after its start, in the
+// background if it likes: it waits for others that do the same. Its error is
+// that of the log, or of the context.
+func (s *State) Recover(ctx context.Context) error {
+	done, err := s.live.Alone(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	before, err := s.log.Unfinished()
+	if err != nil {
+		return err
+	}
+	processes, err := s.live.List()
+	if err != nil {
+		return err
+	}
+	// A process that ended well in between has its outcomes by now.
+	after, err := s.log.Unfinished()
+	if err != nil {
+		return err
+	}
+	known := map[[2]string]bool{}
+	for _, p := range before {
+		known[[2]string{p.Corr, p.Resource}] = true
+	}
+	a := newAftermath(processes)
+	defer a.close()
+	for _, p := range after {
+		prefix, _, _ := strings.Cut(p.Corr, "-")
+		if !known[[2]string{p.Corr, p.Resource}] || a.alive[prefix] {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return &fault.Error{Code: fault.Cancelled, Op: "record", Retry: true, Err: err}
+		}
+		if err := s.log.Record(unknown(p, a.compare(prefix, p)), true); err != nil {
+			return err
+		}
+	}
+	for _, p := range processes {
+		if !p.Alive {
+			if err := s.live.Remove(p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// unknown is the record of an outcome that nobody saw.
+func unknown(p audit.Pending, found string) core.Event {
+	action, _ := core.ParseAction(p.Op)
+	level := core.LevelNone
+	for level < core.LevelOS && level.String() != p.Level {
+		level++
+	}
+	return core.Event{
+		Time: time.Now(), Phase: core.PhaseUnknown,
+		Subject: core.Subject{Agent: p.Agent, Session: p.Session, Source: p.Source, Level: level},
+		Action:  action, Resource: core.Resource{Name: p.Resource, Resolved: true}, Corr: p.Corr, Policy: p.Policy, Found: found,
+		Verdict: core.Verdict{Decision: core.Allow, Reason: core.Reason{
+			Decision: core.Allow, Why: "the process ended before it could record an outcome",
+		}},
+	}
+}
+
+// aftermath is what is known of processes, and the roots of dead ones.
+type aftermath struct {
+	alive map[string]bool
+	paths map[string]map[string]string
+	tops  map[[2]string]pathguard.Name // of a root's name and path
+}
+
+func newAftermath(processes []live.Entry) *aftermath {
+	a := &aftermath{
+		alive: map[string]bool{strings.TrimSuffix(idPrefix, "-"): true},
+		paths: map[string]map[string]string{}, tops: map[[2]string]pathguard.Name{},
+	}
+	for _, p := range processes {
+		if p.Alive {
+			a.alive[p.Prefix] = true
+		}
+		a.paths[p.Prefix] = p.Roots
+	}
+	return a
+}
+
+func (a *aftermath) close() {
+	for _, top := range a.tops {
+		_ = top.Root().Close()
+	}
+}
+
+// compare looks at what the intent was about.
+func (a *aftermath) compare(prefix string, p audit.Pending) string {
+	name, ok := a.name(prefix, p.Resource)
+	if !ok || p.Was == "" || name.Root().Missing() {
+		return foundUnreadable
+	}
+	info, err := name.Lstat()
+	switch missing := fault.CodeOf(plain(err)) == fault.PathMissing; {
+	case err != nil && !missing:
+		return foundUnreadable
+	case missing && p.Was == absent, !missing && info.Fingerprint.String() == p.Was:
+		return foundUnchanged
+	case missing:
+		return foundAbsent
+	default:
+		return foundChanged
+	}
+}
+
+// name is the canonical name that a record spells out, beneath the root as the
+// dead process had it.
+func (a *aftermath) name(prefix, resource string) (pathguard.Name, bool) {
+	root, rel, plain := strings.Cut(resource, "://")
+	path := a.paths[prefix][root]
+	if !plain || path == "" || strings.ContainsRune(rel, utf8.RuneError) {
+		return pathguard.Name{}, false
+	}
+	n, known := a.tops[[2]string{root, path}]
+	if !known {
+		if n, known = topOf(root, path); !known {
+			return n, false
+		}
+		a.tops[[2]string{root, path}] = n
+	}
+	if rel == "" {
+		return n, true
+	}
+	for entry := range strings.SplitSeq(rel, "/") {
+		var err error
+		if n, err = n.Join(entry); err != nil {
+			return n, false
+		}
+	}
+	return n, true
+}
+
+// topOf opens a root and returns its own name.
+func topOf(root, path string) (pathguard.Name, bool) {
+	r, err := pathguard.OpenRoot(path, pathguard.Options{Name: root})
+	if err != nil {
+		return pathguard.Name{}, false
+	}
+	if w, err := pathguard.NewWorkspace(r); err == nil {
+		if names, err := w.Parse(root + "://"); err == nil && len(names) == 1 {
+			return names[0], true
+		}
+	}
+	_ = r.Close()
+	return pathguard.Name{}, false
+}
