@@ -59,6 +59,7 @@ type Log struct {
 	mu      sync.Mutex
 	enc     encoder
 	pending *batch
+	spare   *batch // its memory is for the next batch
 	timer   *time.Timer
 	problem error // why the last commit failed
 	lost    int64 // calls that change nothing and could not be recorded
@@ -119,6 +120,16 @@ type pendingLine struct {
 }
 
 func newBatch() *batch { return &batch{done: make(chan struct{})} }
+
+// again is an empty batch in the memory of one that was written. Those who wait
+// for that one still hold it, so only its buffers are taken.
+func (b *batch) again() *batch {
+	fresh := newBatch()
+	if b != nil && cap(b.buf) <= 2*flushAt {
+		fresh.buf, fresh.lines = b.buf[:0], b.lines[:0]
+	}
+	return fresh
+}
 
 func (b *batch) add(line []byte, f fate) {
 	b.buf = append(b.buf, line...)
@@ -201,7 +212,7 @@ func (l *Log) flush(b *batch) error {
 func (l *Log) commitPending(sealed bool) error {
 	l.mu.Lock()
 	b, lost := l.pending, l.lost
-	l.pending = newBatch()
+	l.pending, l.spare = l.spare.again(), nil
 	l.mu.Unlock()
 	err, sealErr := l.commit(b, lost, sealed)
 
@@ -214,6 +225,9 @@ func (l *Log) commitPending(sealed bool) error {
 		l.giveUp(b)
 	}
 	close(b.done) // tells everybody who waits for the batch how it ended
+	if err == nil {
+		l.spare = b
+	}
 	return l.problem
 }
 

@@ -46,6 +46,8 @@ type cursor struct {
 	open    map[string][]Pending
 	garbage []string // places of lines that are no records and that no event names
 	newest  time.Time
+
+	newestLine []byte // the beginning of the last record
 }
 
 // fresh is the number of leaves that no checkpoint covers.
@@ -124,6 +126,7 @@ func (c *cursor) readSegment(dir string, key *seal.Key) error {
 		switch {
 		case err == nil:
 		case errors.Is(err, io.EOF), errors.Is(err, segment.ErrTorn):
+			c.seen()
 			return nil
 		default:
 			return unwritable("the log can't be read", err)
@@ -141,23 +144,19 @@ func (c *cursor) take(line []byte, number int, key *seal.Key) error {
 		return c.pass(line, number, key)
 	}
 	c.edge.AddLine(line)
-	switch {
-	case !isRecord(line):
+	if !isRecord(line) {
 		c.garbage = append(c.garbage, c.place(number))
-	case bytes.Contains(line, markIntent):
-		var p Pending
-		if json.Unmarshal(line, &p) == nil {
-			c.open[p.Corr] = append(c.open[p.Corr], p)
-		}
-	case bytes.Contains(line, markOutcome), bytes.Contains(line, markFailure), bytes.Contains(line, markUnknown):
-		c.close(line)
-	case bytes.Contains(line, markGarbage):
-		var p Pending
-		if json.Unmarshal(line, &p) == nil {
-			c.garbage = slices.DeleteFunc(c.garbage, func(place string) bool { return place == p.Resource })
-		}
+		return nil
 	}
-	c.seen(line)
+	c.newestLine = append(c.newestLine[:0], line[:min(len(line), 48)]...)
+	switch e := eventIn(line); e {
+	case Intent, Outcome, Failure, OutcomeUnknown, Garbage:
+		var p Pending
+		if json.Unmarshal(line, &p) == nil {
+			c.follow(e, p)
+		}
+	default:
+	}
 	return nil
 }
 
@@ -166,39 +165,42 @@ func (c *cursor) place(number int) string {
 	return fmt.Sprintf("%s:%d", segment.Name(c.segment), number)
 }
 
-// A value can't hold these marks, since its quotes are escaped.
-var (
-	markIntent  = mark(Intent)
-	markOutcome = mark(Outcome)
-	markFailure = mark(Failure)
-	markUnknown = mark(OutcomeUnknown)
-	markGarbage = mark(Garbage)
-)
+// eventIn is the event of a record, which no value can pretend, since its
+// quotes are escaped.
+func eventIn(line []byte) Event {
+	const mark = `,"event":"`
+	at := bytes.LastIndex(line, []byte(mark))
+	if at < 0 {
+		return ""
+	}
+	e, _, _ := bytes.Cut(line[at+len(mark):], []byte(`"`))
+	return Event(e)
+}
 
-func mark(e Event) []byte { return []byte(`,"event":"` + string(e) + `"`) }
-
-// close forgets an intent whose outcome is known. The outcomes of all names of
-// one call are written together, those that stayed unknown one by one.
-func (c *cursor) close(line []byte) {
-	var p Pending
-	if json.Unmarshal(line, &p) != nil {
-		return
-	}
-	if !bytes.Contains(line, markUnknown) {
+// follow keeps what is open: intents until their outcome, garbage until it is
+// named. The outcomes of all names of one call are written together, those
+// that stayed unknown one by one.
+func (c *cursor) follow(e Event, p Pending) {
+	switch e {
+	case Intent:
+		c.open[p.Corr] = append(c.open[p.Corr], p)
+	case Garbage:
+		c.garbage = slices.DeleteFunc(c.garbage, func(place string) bool { return place == p.Resource })
+	case OutcomeUnknown:
+		left := slices.DeleteFunc(c.open[p.Corr], func(o Pending) bool { return o.Resource == p.Resource })
+		if len(left) > 0 {
+			c.open[p.Corr] = left
+			return
+		}
+		fallthrough
+	default:
 		delete(c.open, p.Corr)
-		return
 	}
-	left := slices.DeleteFunc(c.open[p.Corr], func(o Pending) bool { return o.Resource == p.Resource })
-	if len(left) == 0 {
-		delete(c.open, p.Corr)
-		return
-	}
-	c.open[p.Corr] = left
 }
 
 // seen keeps the time of the newest record.
-func (c *cursor) seen(line []byte) {
-	text, _, ok := strings.Cut(strings.TrimPrefix(string(line[:min(len(line), 48)]), recordStart), `"`)
+func (c *cursor) seen() {
+	text, _, ok := strings.Cut(strings.TrimPrefix(string(c.newestLine), recordStart), `"`)
 	if at, err := time.Parse(time.RFC3339Nano, text); ok && err == nil {
 		c.newest = at
 	}
@@ -224,7 +226,8 @@ func missing(number int, err error) error {
 	return unwritable("the log can't be read", err)
 }
 
-// isRecord tells a record from what a broken disk may have left.
+// isRecord tells a record from what a broken disk may have left. Verify looks
+// closer.
 func isRecord(line []byte) bool {
 	if !bytes.HasPrefix(line, []byte(recordStart)) || !bytes.HasSuffix(line, []byte("}")) {
 		return false
@@ -234,7 +237,7 @@ func isRecord(line []byte) bool {
 			return false
 		}
 	}
-	return json.Valid(line)
+	return true
 }
 
 // pendings returns the open intents in the order of their time.

@@ -163,7 +163,7 @@ func TestGarbage(t *testing.T) {
 	raw, err := os.ReadFile(newest(t, dir))
 	must(t, err)
 	for line := range bytes.Lines(raw) {
-		if bytes.Contains(line, mark(Garbage)) {
+		if eventIn(line) == Garbage {
 			_, rest, _ := bytes.Cut(line, []byte(`"resource":"`))
 			place, _, _ := bytes.Cut(rest, []byte(`"`))
 			places = append(places, string(place))
