@@ -70,7 +70,7 @@ record has an object with "place" and "garbage" in its stead`,
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return o.show(cmd.Context(), env) },
 		ValidArgsFunction:          cobra.NoFileCompletions,
 	}
-	o.logFilter.flags(cmd)
+	o.flags(cmd)
 	textFlag(cmd, &o.last, "last", "N", "the newest N, of those that fit")
 	cmd.Flags().BoolVar(&o.all, "all", false, "every record, on a terminal too")
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with what is recorded from now on, until interrupted")
@@ -163,7 +163,7 @@ func (o *logOptions) show(ctx context.Context, env *Env) error {
 	}
 	var from records.Cursor
 	if last >= 0 {
-		more := false
+		var more bool
 		if from, more, err = records.Newest(ctx, s.audit(), &filter, last); err != nil {
 			return readError(ctx, err)
 		}

@@ -43,7 +43,7 @@ that are not records are left out and counted on stderr`,
 		ValidArgsFunction:     cobra.NoFileCompletions,
 	}
 	textFlag(cmd, &o.format, "format", "FORMAT", "ocsf or otel", "ocsf", "otel")
-	o.logFilter.flags(cmd)
+	o.flags(cmd)
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with what is recorded from now on, until interrupted")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print errors as JSON too; the records always are")
 	return cmd
@@ -73,15 +73,15 @@ func (o *exportOptions) export(ctx context.Context, env *Env) error {
 	host, _ := os.Hostname() // without a name the event has none
 	origin, left := export.Origin{Host: host, Version: buildVersion()}, 0
 	err = eachRecord(ctx, env, s, reading{filter: &filter, follow: o.follow}, func(w io.Writer, e *records.Entry) error {
+		record := e.Err == nil
 		switch {
-		case e.Err != nil:
-			left++
-			return nil
-		case o.format == "ocsf":
+		case record && o.format == "ocsf":
 			return encode(w, export.OCSF(&e.Record, origin), "")
-		default:
+		case record:
 			return encode(w, export.OTel(&e.Record, origin), "")
 		}
+		left++
+		return nil
 	})
 	if left > 0 {
 		fmt.Fprintf(env.Err, "lines that are not records were left out: %d; postern log verify tells more\n", left)

@@ -82,9 +82,19 @@ func details(e *records.Entry) string {
 	}
 	var b strings.Builder
 	for _, f := range [...][2]string{
-		{"time", r.Time.Format(time.RFC3339Nano)}, {"decision", r.Decision}, {"reason", r.Reason}, {"code", r.Code},
-		{"was", r.Was}, {"found", r.Found}, {"n", n}, {"corr", r.Corr}, {"session", r.Session}, {"source", r.Source},
-		{"level", r.Level}, {"policy", r.Policy}, {"place", e.Place()},
+		{"time", r.Time.Format(time.RFC3339Nano)},
+		{"decision", r.Decision},
+		{"reason", r.Reason},
+		{"code", r.Code},
+		{"was", r.Was},
+		{"found", r.Found},
+		{"n", n},
+		{"corr", r.Corr},
+		{"session", r.Session},
+		{"source", r.Source},
+		{"level", r.Level},
+		{"policy", r.Policy},
+		{"place", e.Place()},
 	} {
 		if f[1] != "" {
 			fmt.Fprintf(&b, "    %-9s %s\n", f[0], plain(f[1]))

@@ -121,7 +121,7 @@ func (o *verifyOptions) find(env *Env) (*logState, error) {
 
 // verifier is the key that the log is checked with.
 func (o *verifyOptions) verifier(env *Env, s *logState, anchor *seal.Checkpoint) (v seal.Verifier, err error) {
-	line := ""
+	var line string
 	switch inside := filepath.Join(o.dir, "key"); {
 	case o.key != "":
 		return readVerifier(o.key)
