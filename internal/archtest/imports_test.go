@@ -173,6 +173,35 @@ func TestCoreImports(t *testing.T) {
 	}), 5)
 }
 
+// logProblems finds what a record would have to wait for besides the local
+// disk: whatever is sent elsewhere is read from the log, later.
+func logProblems(pkgs []pkg) []string {
+	var problems []string
+	for _, p := range pkgs {
+		name, ours := rel(p.ImportPath)
+		if !ours || !beneath(name, "internal/state") {
+			continue
+		}
+		for _, to := range p.Deps {
+			if to == "net" || beneath(to, "net/http") || to == "os/exec" {
+				problems = append(problems, name+" reaches "+to+": nothing but the local disk is on the way of a record")
+			}
+		}
+	}
+	return problems
+}
+
+func TestLogReachesNoNetwork(t *testing.T) {
+	for _, goos := range []string{"linux", "darwin"} { // for Windows, x/sys itself imports net
+		report(t, logProblems(list(t, goos, "./internal/state/...")))
+	}
+	control(t, logProblems([]pkg{
+		{ImportPath: module + "/internal/state/audit", Deps: []string{"os", "net"}},
+		{ImportPath: module + "/internal/state", Deps: []string{"net/http"}},
+		{ImportPath: module + "/internal/listen", Deps: []string{"net"}},
+	}), 2)
+}
+
 func cgoProblems(files []source) []string {
 	var problems []string
 	for _, s := range files {
