@@ -31,9 +31,9 @@ func newLogExport(env *Env) *cobra.Command {
 		Example: `  postern log export --format ocsf --since 2026-11-30
   postern log export --format otel --follow >> /var/log/postern.otlp.jsonl
   postern log export --format ocsf --decision deny`,
-		Long: `one JSON object a line: an event of OCSF ` + export.OCSFVersion + `, or a message of OTLP for one
-log record with the names of
-` + export.OTelVersion + `. docs/log.md has the mapping
+		Long: `one JSON object a line: an event of OCSF ` + export.OCSFVersion + `, or a message of OTLP
+with one log record, in the names of ` + export.OTelVersion + `.
+docs/log.md has the mapping
 
 what comes out can't be verified: the stored records are the evidence. lines
 that are not records are left out and counted on stderr`,
