@@ -71,6 +71,7 @@ type Log struct {
 	key     *seal.Key
 	seg     *handle
 	at      *cursor
+	origin  string
 	highest int64 // size of the largest checkpoint that this process has seen
 	failed  bool  // the disk failed the segment: the next commit begins another
 	suspect bool  // the log did not go on from its last checkpoint

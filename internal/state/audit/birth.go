@@ -21,7 +21,7 @@ const logKey = "log"
 func (l *Log) loadOrCreate() (born bool, err error) {
 	key, err := readKey(l.keyFile(logKey))
 	if err == nil {
-		l.key = &key
+		l.take(key)
 		return false, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -31,6 +31,15 @@ func (l *Log) loadOrCreate() (born bool, err error) {
 		return false, err
 	}
 	return true, l.create()
+}
+
+// take makes the key the one of the log. What was seen of another log says
+// nothing about this one.
+func (l *Log) take(key seal.Key) {
+	if l.origin != key.Origin() {
+		l.origin, l.highest = key.Origin(), 0
+	}
+	l.key = &key
 }
 
 func readKey(path string) (seal.Key, error) {
@@ -75,7 +84,7 @@ func (l *Log) create() error {
 	if err != nil {
 		return unwritable("the log can't be signed", err)
 	}
-	l.key = &key
+	l.take(key)
 	if err = l.begin(1, &cursor{last: first, open: map[string][]Pending{}}); err == nil {
 		err = l.placeKey(key)
 	}

@@ -7,6 +7,8 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 )
 
+//go:generate go test -run TestEventsPage -update .
+
 // Event is the code of what a record tells. A code is never given another
 // meaning and never used again.
 type Event string
@@ -47,18 +49,19 @@ type Explained struct {
 // Events is every code there is, in the order of docs/events.md.
 func Events() []Explained {
 	const (
-		before = "before the effect"
-		second = "within a second"
-		soon   = "with the record that it comes before"
-		done   = "before anything goes on"
+		before  = "before the effect"
+		second  = "within a second"
+		refused = "within a second; of what would have been a change, before the answer"
+		soon    = "with the record that it comes before"
+		done    = "before anything goes on"
 	)
 	return []Explained{
 		{Decision, "a call that changes nothing was allowed", second},
-		{Refusal, "a call was refused; `code` says why. One that would change something is on disk before the answer", second},
+		{Refusal, "a call was refused; `code` says why", refused},
 		{Preview, "a dry run: every check passed and nothing was changed", second},
 		{Intent, "a change is about to be made; `was` is the etag of what is there", before},
 		{Outcome, "the change was made", second},
-		{Failure, "the change failed; `code` says why", second},
+		{Failure, "the call failed; `code` says why. Of a change that was begun there is an intent before", refused},
 		{OutcomeUnknown, "a process ended between intent and outcome; `found` says how its target compares with `was`", done},
 		{LogCreated, "the first record of a log", done},
 		{TornTail, "a crash left a line without its end; its `n` bytes were moved to the file that `resource` names", soon},
@@ -87,9 +90,22 @@ func eventOf(e core.Event) Event {
 		return Outcome
 	case e.Code == fault.DryRunPreview.String():
 		return Preview
-	case e.Code != "":
+	case e.Code != "" && denies(e.Code):
 		return Refusal
+	case e.Code != "":
+		return Failure
 	default:
 		return Decision
 	}
+}
+
+// denies reports whether the code is one of a refusal: the gate worked, and
+// nothing failed.
+func denies(code string) bool {
+	for _, c := range fault.Codes() {
+		if c.String() == code {
+			return c.Kind() == fault.KindDenial
+		}
+	}
+	return false
 }

@@ -407,6 +407,29 @@ func TestUnfinishedBirth(t *testing.T) {
 	sound(t, dir)
 }
 
+// TestRenewedWhileOpen: a process that is in a late segment goes on with the
+// log that a person has begun meanwhile, however far that one has come.
+func TestRenewedWhileOpen(t *testing.T) {
+	dir := t.TempDir()
+	l := openWith(t, dir, Options{SegmentSize: 2 << 10})
+	other := openWith(t, dir, Options{SegmentSize: 2 << 10})
+	for i := range 20 {
+		record(t, l, fmt.Sprint(i))
+	}
+	_, err := Renew(dir)
+	must(t, err)
+	for i := range 40 {
+		record(t, other, fmt.Sprint("new", i))
+	}
+	record(t, l, "late")
+	_, err = l.Anchor()
+	must(t, err)
+	if got := corrs(all(t, dir)); len(got) != 41 || got[40] != "late" {
+		t.Errorf("records %q", got)
+	}
+	sound(t, dir)
+}
+
 func TestTwoVersions(t *testing.T) {
 	dir := t.TempDir()
 	l := openAt(t, dir)

@@ -61,8 +61,6 @@ func (l *Log) current() error {
 	}
 	info, err := os.Lstat(l.seg.path)
 	if lost := errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, l.seg.info); lost && l.renewed() {
-		l.forget()
-		l.highest = 0
 		return l.openNewest()
 	}
 	switch {
@@ -99,6 +97,9 @@ func (l *Log) sameVersion() error {
 func (l *Log) openNewest() error {
 	if err := l.sameVersion(); err != nil {
 		return err
+	}
+	if l.key != nil && l.renewed() {
+		l.forget()
 	}
 	_ = l.seg.close()
 	l.seg, l.failed, l.due = nil, false, true

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -168,15 +167,17 @@ func (l *Log) replaceByHashes(f segment.File, hashes string, p PrunedSegment) er
 // leftover is the age of a temporary file whose maker must be dead.
 const leftover = time.Hour
 
+// removeLeftovers removes what killed processes had not yet put in its place.
 func (l *Log) removeLeftovers() {
-	entries, err := os.ReadDir(l.segments())
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err == nil && strings.HasPrefix(e.Name(), ".new-") && time.Since(info.ModTime()) > leftover {
-			_ = os.Remove(filepath.Join(l.segments(), e.Name()))
+	for _, dir := range []string{l.dir, l.segments()} {
+		files, err := filepath.Glob(filepath.Join(dir, ".new-*"))
+		if err != nil {
+			return
+		}
+		for _, path := range files {
+			if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > leftover {
+				_ = os.Remove(path)
+			}
 		}
 	}
 }
