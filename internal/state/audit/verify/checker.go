@@ -35,7 +35,7 @@ type checker struct {
 	// last is the newest checkpoint that opened, nil before the first one.
 	last *seal.Checkpoint
 	// link says how much the next checkpoint must have to do with last.
-	link link
+	link   link
 	hashed bool // of apart: the hashes are there, not the checkpoints
 	// suspect: a checkpoint did not fit, and no later place has shown that the
 	// tree is again the one that was signed.

@@ -146,7 +146,7 @@ func (c *checker) count() {
 	if c.last != nil {
 		c.r.Sealed, c.r.Root, c.r.Newest = c.last.Size, c.last.Root.String(), c.last.Note
 	}
-	if c.r.Unsealed = max(0, c.r.Records-c.r.Sealed); c.r.Unsealed > 0 {
+	if c.r.Unsealed = max(0, c.r.Records-c.r.Sealed); c.r.Unsealed > 0 && c.last != nil {
 		c.note(UnsealedTail, c.lastAt.file, c.lastAt.line, "the %d records after this checkpoint are not covered by one yet", c.r.Unsealed)
 	}
 }
