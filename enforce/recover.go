@@ -42,7 +42,7 @@ func (s *State) Recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	processes, err := s.live.List()
+	processes, err := s.live.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (s *State) Recover(ctx context.Context) error {
 	}
 	for _, p := range processes {
 		if !p.Alive {
-			if err := s.live.Remove(p); err != nil {
+			if err := s.live.Remove(ctx, p); err != nil {
 				return err
 			}
 		}

@@ -227,7 +227,8 @@ func TestKilledInAChange(t *testing.T) {
 			victim{Do: "write f"}, func(root string) { must(os.Rename(root, root+"2")) }, []string{"project://f: unreadable"},
 		},
 		"nobody knows where": {
-			victim{Do: "write f"}, func(root string) { must(os.RemoveAll(filepath.Join(root, "..", "state", "live"))) },
+			victim{Do: "write f"},
+			func(root string) { must(os.RemoveAll(filepath.Join(root, "..", "state", "live"))) },
 			[]string{"project://f: unreadable"},
 		},
 		"a tool":         {victim{Do: "call"}, none, []string{"s://t: unreadable"}},

@@ -54,7 +54,7 @@ type Process struct {
 // Announce makes the file of a process whose ids begin with prefix, readable
 // by this user alone. roots are the absolute paths of the roots by name.
 func (d Dir) Announce(prefix string, roots map[string]string) (*Process, error) {
-	done, err := d.enter()
+	done, err := d.enter(context.Background())
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (d Dir) Announce(prefix string, roots map[string]string) (*Process, error) 
 
 // Update replaces the roots.
 func (p *Process) Update(roots map[string]string) error {
-	done, err := p.dir.enter()
+	done, err := p.dir.enter(context.Background())
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (p *Process) Update(roots map[string]string) error {
 
 // Close removes the file. What the process did must have its records by then.
 func (p *Process) Close() error {
-	done, err := p.dir.enter()
+	done, err := p.dir.enter(context.Background())
 	if err != nil {
 		return err
 	}
@@ -110,11 +110,11 @@ type Entry struct {
 }
 
 // List returns the files that are there.
-func (d Dir) List() ([]Entry, error) {
+func (d Dir) List(ctx context.Context) ([]Entry, error) {
 	if _, err := os.Lstat(d.path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	done, err := d.enter()
+	done, err := d.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -143,8 +143,8 @@ func (d Dir) List() ([]Entry, error) {
 }
 
 // Remove removes the file of a dead process.
-func (d Dir) Remove(e Entry) error {
-	done, err := d.enter()
+func (d Dir) Remove(ctx context.Context, e Entry) error {
+	done, err := d.enter(ctx)
 	if err != nil {
 		return err
 	}
@@ -156,8 +156,8 @@ func (d Dir) Remove(e Entry) error {
 // from it until the returned function is called.
 func (d Dir) Alone(ctx context.Context) (func(), error) { return d.lock.Lock(ctx, aftermath) }
 
-func (d Dir) enter() (func(), error) {
-	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
+func (d Dir) enter(ctx context.Context) (func(), error) {
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
 	return d.lock.Lock(ctx, entries)
 }

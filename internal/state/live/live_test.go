@@ -32,7 +32,7 @@ func announce(t *testing.T, d Dir, prefix string, roots map[string]string) *Proc
 
 func list(t *testing.T, d Dir) []Entry {
 	t.Helper()
-	all, err := d.List()
+	all, err := d.List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestKilled(t *testing.T) {
 	if all := list(t, d); len(all) != 1 || all[0].Alive || all[0].Roots != nil {
 		t.Errorf("cut short: %+v", all)
 	}
-	if err := d.Remove(all[0]); err != nil || len(list(t, d)) != 0 {
+	if err := d.Remove(t.Context(), all[0]); err != nil || len(list(t, d)) != 0 {
 		t.Errorf("removed: %v", err)
 	}
 }
