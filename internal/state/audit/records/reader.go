@@ -99,9 +99,16 @@ func (r *Reader) open() error {
 		if f.Pruned || f.Number < r.at.Segment {
 			continue
 		}
+		info, err := os.Lstat(f.Path)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+			continue // pruned just now, or something that may never end
+		}
+		if err != nil {
+			return err
+		}
 		file, err := os.Open(f.Path)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // pruned just now
+			continue
 		}
 		if err != nil {
 			return err

@@ -10,12 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/postern-gate/postern/internal/state/audit/segment"
 )
@@ -148,6 +150,21 @@ func TestReaderRenewed(t *testing.T) {
 	want(t, corrs(t, r), "b", "c")
 }
 
+// TestReaderRegular: only files are read, so that nothing is waited for.
+func TestReaderRegular(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, 1, line("a")+"\n")
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	if err := errors.Join(os.Mkdir(segment.Path(dir, 2, segment.Lines), 0o700), os.WriteFile(elsewhere, []byte(line("x")+"\n"), 0o600),
+		os.Symlink(elsewhere, segment.Path(dir, 3, segment.Lines))); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, 4, line("b")+"\n")
+	r := NewReader(dir, Cursor{})
+	defer r.Close()
+	want(t, corrs(t, r), "a", "b")
+}
+
 func TestNewest(t *testing.T) {
 	dir := t.TempDir()
 	for number := 1; number <= 3; number++ {
@@ -198,6 +215,44 @@ func TestNewest(t *testing.T) {
 	if from, more, err := Newest(t.Context(), filepath.Join(dir, "none"), &Filter{}, 1); err != nil || more || from != (Cursor{}) {
 		t.Errorf("no log: %v, %v, %v", from, more, err)
 	}
+}
+
+// TestNewestIsTheEnd: over any log and any number, what follows the place are
+// the last ones of all that fit.
+func TestNewestIsTheEnd(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		dir := t.TempDir()
+		for number := range rapid.IntRange(0, 4).Draw(r, "segments") {
+			text := ""
+			for range rapid.IntRange(0, 6).Draw(r, "lines") {
+				text += rapid.SampledFrom([]string{line("a"), line("b"), mark, "garbage"}).Draw(r, "line") + "\n"
+			}
+			write(t, dir, number+1, text)
+		}
+		f := rapid.SampledFrom([]Filter{{}, {Corr: "a"}, {Agent: "codex"}, {Corr: "c"}}).Draw(r, "filter")
+		n := rapid.IntRange(0, 12).Draw(r, "n")
+		from, more, err := Newest(t.Context(), dir, &f, n)
+		if err != nil {
+			r.Fatal(err)
+		}
+		places := func(from Cursor) (all []string) {
+			reader := NewReader(dir, from)
+			defer reader.Close()
+			if err := reader.Each(t.Context(), func(e Entry) error {
+				if f.Match(&e) {
+					all = append(all, e.Place())
+				}
+				return nil
+			}); err != nil {
+				r.Fatal(err)
+			}
+			return all
+		}
+		all := places(Cursor{})
+		if got, want := places(from), all[max(0, len(all)-n):]; !slices.Equal(got, want) || more != (len(all) > n) {
+			r.Fatalf("%v and more %v, want %v of %v", got, more, want, all)
+		}
+	})
 }
 
 const asWriter = "POSTERN_TEST_RECORDS"
