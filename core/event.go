@@ -33,6 +33,7 @@ type Event struct {
 	// Class is the group of names that the resource belongs to and that no
 	// record may spell out, "" for none.
 	Class string
+	File  bool   // the resource is a file, if the action is a tool's that is given its name
 	Was   string // of an intent: the etag of what is there, "absent" for nothing
 	Found string // of PhaseUnknown: how what is there now compares with Was
 }

@@ -59,7 +59,7 @@ func (c *crossing) write(phase core.Phase, f *fault.Error, sync bool) error {
 	for i := range c.operands {
 		o := &c.operands[i]
 		e.Resource = o.recorded()
-		e.Class = c.classes[e.Resource]
+		e.Class, e.File = c.classes[e.Resource], true
 		if phase == core.PhaseIntent {
 			if e.Was = o.etag(); e.Was == "" {
 				e.Was = absent

@@ -88,7 +88,7 @@ func (e encoder) resource(ev core.Event) string {
 		return ev.Class + ":" + e.hash(name)
 	case ev.Verdict.Reason.Builtin != "":
 		return ev.Verdict.Reason.Builtin + ":" + e.hash(name)
-	case e.hashed && ev.Action.IsFile():
+	case e.hashed && (ev.File || ev.Action.IsFile()):
 		return "path:" + e.hash(name)
 	default:
 		return name
