@@ -511,7 +511,7 @@ func TestStatedInVain(t *testing.T) {
 	path := p.user("version: 1\nundo: { keep: 1d }\naudit: { reads: deny, keep: 1d, segment: 1MiB, paths: hashed }\n" +
 		"agents: { b: { net.fetch: deny }, a: { fs.read: allow } }\nrules: { fs.write: ask, proc.exec: deny, net.fetch: deny }\n")
 	c := p.load()
-	want := path + ": set but without effect in this release: undo, audit.keep, audit.segment, audit.paths: hashed, net.fetch, proc.exec"
+	want := path + ": set but without effect in this release: undo, net.fetch, proc.exec"
 	if d := cmp.Diff([]string{want}, c.Warnings); d != "" {
 		t.Error(d)
 	}
@@ -544,4 +544,22 @@ func TestBecauseCounts(t *testing.T) {
 	p.system("version: 1\n")
 	p.opts.PolicyFile = "nosuch.yaml"
 	because("1 problem", "create it, or leave --policy out")
+}
+
+// TestAuditKeys: what is said of the log is what it is kept by.
+func TestAuditKeys(t *testing.T) {
+	const day = 24 * time.Hour
+	for text, want := range map[string]config.Audit{
+		"{}":               {PlainPaths: true, SegmentSize: 64 << 20, Keep: 90 * day},
+		"{ paths: plain }": {PlainPaths: true, SegmentSize: 64 << 20, Keep: 90 * day},
+		"{ reads: deny, paths: hashed, segment: 64KiB, keep: 1d }": {DenyReads: true, SegmentSize: 64 << 10, Keep: day},
+		"{ keep: forever, segment: 1GiB }":                         {PlainPaths: true, SegmentSize: 1 << 30},
+	} {
+		p := newPlace(t)
+		p.user("version: 1\naudit: " + text + "\n")
+		c := p.load()
+		if d := cmp.Diff(want, c.Settings.Audit); d != "" || len(c.Warnings) > 0 {
+			t.Errorf("%s: %s %q", text, d, c.Warnings)
+		}
+	}
 }

@@ -25,11 +25,15 @@ type Settings struct {
 
 // Audit is how the log is kept.
 type Audit struct {
-	DenyReads   bool // when the log can't be written
-	PlainPaths  bool // else every path is a class and a MAC
-	SegmentSize int64
-	Keep        time.Duration
+	DenyReads   bool          // when the log can't be written
+	PlainPaths  bool          // else every path is a class and a MAC
+	SegmentSize int64         // bytes at which a segment ends
+	Keep        time.Duration // age at which a segment is removed, 0 for never
 }
+
+// minSegment is the smallest size of a segment: each costs a file, and a head
+// with the tree so far.
+const minSegment = 64 << 10
 
 // Ask bounds an approval: how long a call waits, and how long it may be given.
 type Ask struct{ Wait, Deadline time.Duration }
@@ -153,18 +157,23 @@ func (f *document) audit(n *yaml.Node) {
 		"paths": func(n *yaml.Node) {
 			v, ok := f.oneOf(n, "audit.paths", "plain", "hashed")
 			put(f, v == "plain", ok, func(s *Settings) *bool { return &s.Audit.PlainPaths })
-			if v == "hashed" {
-				f.unheeded("audit.paths: hashed", func(*yaml.Node) {})(n)
-			}
 		},
-		"segment": f.unheeded("audit.segment", func(n *yaml.Node) {
+		"segment": func(n *yaml.Node) {
 			v, ok := f.size(n, "audit.segment")
+			if ok && v < minSegment {
+				f.fail(n, "audit.segment must be 64KiB at least")
+				return
+			}
 			put(f, v, ok, func(s *Settings) *int64 { return &s.Audit.SegmentSize })
-		}),
-		"keep": f.unheeded("audit.keep", func(n *yaml.Node) {
-			v, ok := f.duration(n, "audit.keep")
-			put(f, v, ok, func(s *Settings) *time.Duration { return &s.Audit.Keep })
-		}),
+		},
+		"keep": func(n *yaml.Node) {
+			if n.Kind == yaml.ScalarNode && n.Value == "forever" {
+				put(f, 0, true, func(s *Settings) *time.Duration { return &s.Audit.Keep })
+				return
+			}
+			v, ok := f.quantity(n, "audit.keep", "forever, or a duration, as 90d (units ms, s, m, h, d)", durations())
+			put(f, time.Duration(v), ok, func(s *Settings) *time.Duration { return &s.Audit.Keep })
+		},
 	}, "reads"))
 }
 
