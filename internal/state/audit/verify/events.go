@@ -93,6 +93,7 @@ func (c *checker) finish() Report {
 	if c.opened == 0 && c.others > 0 {
 		c.r.More, c.r.Problems = 0, []Finding{{Kind: UnknownKey, Text: "nothing in this log is signed by this key"}}
 	}
+	c.r.Problems, c.r.Notes = append([]Finding{}, c.r.Problems...), append([]Finding{}, c.r.Notes...)
 	slices.SortStableFunc(c.r.Problems, inOrder)
 	if c.o.Progress != nil {
 		c.o.Progress(c.progress.total, c.progress.total)
