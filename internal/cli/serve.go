@@ -79,7 +79,9 @@ func (o *options) serve(ctx context.Context, env *Env, dirs []string, envelope s
 		return err
 	}
 	if err := state.Problem(); err != nil {
-		fmt.Fprintln(env.Err, "nothing can be recorded, so every change is refused\n"+explained(fault.As(err)))
+		f := *fault.As(err)
+		f.Op = "record"
+		fmt.Fprintln(env.Err, "nothing can be recorded, so every change is refused\n"+explained(&f))
 	}
 	o.unknownAgent(env, w.live.Current())
 	s := w.live.Current().Settings

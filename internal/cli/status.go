@@ -3,14 +3,21 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/enforce"
+	"github.com/postern-gate/postern/internal/state/audit"
+	"github.com/postern-gate/postern/internal/state/audit/segment"
 )
 
 type rootJSON struct {
@@ -27,12 +34,23 @@ type statusJSON struct {
 	Policy   string     `json:"policy"`
 	State    string     `json:"state"`
 	Made     bool       `json:"state_made"`
+	Log      logJSON    `json:"log"`
 	Envelope string     `json:"envelope"`
 	Undo     bool       `json:"undo"`
 	Approver bool       `json:"approver"`
 	Levels   []string   `json:"levels"`
 	Gaps     []string   `json:"gaps"`
 	Warnings []string   `json:"warnings"`
+}
+
+// logJSON is what can be seen of the log without opening it.
+type logJSON struct {
+	Segments   int        `json:"segments"`
+	Bytes      int64      `json:"bytes"`
+	Signed     int64      `json:"signed_records"`
+	LastSigned *time.Time `json:"last_signed"` // null for a log that isn't signed yet
+	Code       string     `json:"code"`        // why changes are refused, "" where nothing is seen
+	Problem    string     `json:"problem"`
 }
 
 func newStatus(env *Env) *cobra.Command {
@@ -79,14 +97,14 @@ func (o *options) status(env *Env, dirs []string, asJSON bool) error {
 	_, stateErr := os.Stat(w.stateDir)
 	s := statusJSON{
 		document: newDocument("status"), Roots: []rootJSON{}, Files: append([]string{}, cfg.Files...),
-		Policy: cfg.Policy.Version(), State: w.stateDir, Made: stateErr == nil, Envelope: "on",
+		Policy: cfg.Policy.Version(), State: w.stateDir, Made: stateErr == nil, Log: logOf(w.stateDir), Envelope: "on",
 		Warnings: append([]string{}, cfg.Warnings...),
 		Levels:   []string{"sdk: files through postern serve, by handle"},
 		Gaps: []string{
 			"programs that don't go through postern are not confined",
 			"nobody can be asked yet: what the policy asks about is refused",
 			"nothing can be undone yet",
-			"the audit log is not signed yet",
+			"against a program of this user the audit log shows accidents, not forgery, unless an anchor is kept elsewhere: postern log anchor",
 		},
 	}
 	if !cfg.Settings.Envelope {
@@ -123,6 +141,7 @@ func (s statusJSON) print(w io.Writer) {
 		state += " (not made yet)"
 	}
 	line("state", state)
+	line("log", s.Log.String())
 	line("envelope", s.Envelope)
 	for _, l := range s.Levels {
 		line("enforced", l)
@@ -130,4 +149,80 @@ func (s statusJSON) print(w io.Writer) {
 	for _, g := range s.Gaps {
 		line("not", g)
 	}
+}
+
+// logOf looks at the log and changes nothing: not even a missing one is made.
+func logOf(stateDir string) (l logJSON) {
+	size, err := l.measure(stateDir)
+	if err != nil {
+		f := &fault.Error{Code: fault.AuditUnwritable}
+		if l.Signed > 0 && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errShort)) {
+			f.Code = fault.AuditTruncated
+		}
+		l.Code, l.Problem = f.Code.String(), f.Because()
+	}
+	l.Bytes = size
+	return l
+}
+
+var errShort = errors.New("there is less of the log than was signed")
+
+func (l *logJSON) measure(stateDir string) (size int64, err error) {
+	signed, err := audit.LastSigned(stateDir)
+	if err != nil {
+		return 0, err
+	}
+	if signed != nil {
+		l.Signed = signed.Size
+		if info, err := os.Stat(filepath.Join(stateDir, "checkpoint")); err == nil {
+			at := info.ModTime().UTC()
+			l.LastSigned = &at
+		}
+	}
+	dir := filepath.Join(stateDir, "audit")
+	segments, err := segment.List(dir)
+	if errors.Is(err, fs.ErrNotExist) && signed == nil {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if len(segments) == 0 && l.Signed > 0 {
+		return 0, errShort
+	}
+	l.Segments = len(segments)
+	for i, s := range segments {
+		info, err := os.Stat(s.Path)
+		if err != nil {
+			return size, err
+		}
+		size += info.Size()
+		if i == len(segments)-1 {
+			f, err := os.OpenFile(s.Path, os.O_WRONLY|os.O_APPEND, 0)
+			if err != nil {
+				return size, err
+			}
+			_ = f.Close() // nothing was written
+		}
+	}
+	return size, nil
+}
+
+// String is the line of status.
+func (l logJSON) String() string {
+	if l.Code != "" {
+		return l.Code + ": " + l.Problem + "; postern log verify tells more"
+	}
+	if l.Segments == 0 {
+		return "nothing is recorded yet"
+	}
+	text := fmt.Sprintf("%d bytes in %d segments", l.Bytes, l.Segments)
+	if l.Segments == 1 {
+		text = fmt.Sprintf("%d bytes", l.Bytes)
+	}
+	if l.LastSigned == nil {
+		return text + ", not signed yet"
+	}
+	age := max(0, time.Since(*l.LastSigned)).Round(time.Second)
+	return fmt.Sprintf("%s, %d records signed %s ago", text, l.Signed, age)
 }
