@@ -5,6 +5,7 @@ package enforce
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"strconv"
 	"sync/atomic"
 
@@ -28,7 +29,9 @@ func (c *crossing) record(f *fault.Error) error {
 			return err
 		}
 	}
-	err := c.write(phase, f, c.mutates() && !c.call.DryRun)
+	// A refusal by the log itself can't be waited for.
+	lost := f != nil && errors.Is(f, fault.ErrAudit)
+	err := c.write(phase, f, c.mutates() && !c.call.DryRun && !lost)
 	if err == nil || c.mutates() || c.gate.o.ReadsNeedAudit {
 		return err
 	}
