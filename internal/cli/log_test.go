@@ -5,11 +5,13 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +23,7 @@ import (
 	"github.com/postern-gate/postern/internal/state"
 	"github.com/postern-gate/postern/internal/state/audit"
 	"github.com/postern-gate/postern/internal/state/audit/records"
+	"github.com/postern-gate/postern/internal/state/audit/seal"
 	"github.com/postern-gate/postern/internal/state/audit/segment"
 )
 
@@ -64,7 +67,7 @@ const followed = 60
 // that is not there yet.
 func TestLogFollow(t *testing.T) {
 	if dir := os.Getenv(asLogWriter); dir != "" {
-		writeRecords(t, dir)
+		writeRecords(t, dir, followed)
 		return
 	}
 	dir := filepath.Join(t.TempDir(), "state")
@@ -110,7 +113,7 @@ func event(corr string, at time.Time) core.Event {
 
 // writeRecords makes a log with small segments, and records at once, later,
 // synced and not.
-func writeRecords(t *testing.T, dir string) {
+func writeRecords(t *testing.T, dir string, n int) {
 	made, err := state.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +122,7 @@ func writeRecords(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range followed {
+	for i := range n {
 		if err := l.Record(event(strconv.Itoa(i), time.Now()), i%3 != 0); err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +137,7 @@ func writeRecords(t *testing.T, dir string) {
 // stay verifiable, and the show goes on from what is left.
 func TestLogPrunes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	writeRecords(t, dir)
+	writeRecords(t, dir, followed)
 	do := func(args ...string) (int, string, string) {
 		out, stderr, env := logEnv(dir)
 		code := run(t.Context(), args, env)
@@ -199,25 +202,101 @@ func TestLogLong(t *testing.T) {
 	}
 }
 
-func TestLastNote(t *testing.T) {
+func TestNotes(t *testing.T) {
 	note := func(n int) string {
 		return fmt.Sprintf("postern/x\n%d\nroot\n\n\u2014 postern/x sig%d\n", n, n)
 	}
-	for text, want := range map[string]string{
-		note(1):                        note(1),
-		"\n\n" + note(1) + "\n":        note(1),
-		note(1) + note(2):              note(2),
-		note(1) + "\n\n" + note(2):     note(2),
-		note(1) + note(2) + note(3):    note(3),
-		strings.TrimSpace(note(1)):     note(1),
-		"no note":                      "no note\n",
-		"a\r\nb\r\n\r\n\u2014 c d\r\n": "a\nb\n\n\u2014 c d\n",
-		note(1) + "# a comment\n":      note(1) + "# a comment\n",
+	for text, want := range map[string][]string{
+		"":                                nil,
+		"\n\n":                            nil,
+		note(1):                           {note(1)},
+		"\n\n" + note(1) + "\n":           {note(1)},
+		note(1) + note(2):                 {note(1), note(2)},
+		note(1) + "\n\n" + note(2):        {note(1), note(2)},
+		strings.TrimSpace(note(1)):        {note(1)},
+		"no note":                         {"no note\n"},
+		"a\r\nb\r\n\r\n\u2014 c d\r\n":    {"a\nb\n\n\u2014 c d\n"},
+		note(1) + "# torn" + note(2)[:20]: {note(1), "# torn" + note(2)[:20] + "\n"},
 	} {
-		if got := lastNote(text); got != want {
+		if got := notes(text); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
+}
+
+// TestLogRewritten: somebody with the key writes the log anew, and an anchor of
+// the new one is appended to the file of anchors. The older one tells.
+func TestLogRewritten(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	kept := filepath.Join(t.TempDir(), "anchors")
+	do := func(args ...string) (int, string) {
+		out, stderr, env := logEnv(dir)
+		code := run(t.Context(), append([]string{"log"}, args...), env)
+		return code, out.String() + stderr.String()
+	}
+	anchor := func() {
+		out, _, env := logEnv(dir)
+		if code := run(t.Context(), []string{"log", "anchor"}, env); code != 0 {
+			t.Fatalf("exit %d", code)
+		}
+		f, err := os.OpenFile(kept, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err == nil {
+			_, err = f.WriteString(out.String())
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeRecords(t, dir, 3)
+	key, err := os.ReadFile(filepath.Join(dir, "keys", "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchor()
+	writeRecords(t, dir, 3)
+	anchor()
+	if code, said := do("verify", "--anchor", kept); code != 0 {
+		t.Fatalf("as it was written: exit %d: %s", code, said)
+	}
+	if err := forge(dir, key); err != nil {
+		t.Fatal(err)
+	}
+	anchor()
+	if code, said := do("verify"); code != 0 {
+		t.Fatalf("the forgery has to be whole: exit %d: %s", code, said)
+	}
+	code, said := do("verify", "--anchor", kept)
+	if code != fault.ExitAudit || strings.Count(said, "broken: anchor: an anchor of ") != 2 {
+		t.Errorf("exit %d: %s", code, said)
+	}
+}
+
+// forge writes a log of other records with the same key.
+func forge(dir string, secret []byte) error {
+	key, err := seal.ParseKey(secret)
+	if err != nil {
+		return err
+	}
+	var edge seal.Edge
+	first, err := key.Sign(&edge, nil)
+	if err != nil {
+		return err
+	}
+	text := string(seal.Head{Segment: 1, Time: time.Now(), Note: first.Note}.Line()) + "\n"
+	for i := range 9 {
+		line := fmt.Sprintf(`{"t":"2026-11-30T01:02:03Z","agent":"","op":"fs.read","decision":"allow","reason":"","source":"","session":"","corr":"%d",`+
+			`"policy":"","level":"sdk","event":"decision"}`, i)
+		edge.AddLine([]byte(line))
+		text += line + "\n"
+	}
+	last, err := key.Sign(&edge, &first)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		os.Remove(filepath.Join(dir, "checkpoint")),
+		os.WriteFile(segment.Path(filepath.Join(dir, "audit"), 1, segment.Lines), []byte(text+string(last.Line())+"\n"), 0o600))
 }
 
 // TestLogFlags: each flag of a filter is one that can't be meant wrongly, and

@@ -42,8 +42,8 @@ func newLogVerify(env *Env) *cobra.Command {
 problem is one line with its kind and its place, file:line
 
 without an anchor that was kept elsewhere nobody can see that a program of the
-same user cut off the newest records, or wrote the log anew with its key. of a
-file with several anchors the last one counts
+same user cut off the newest records, or wrote the log anew with its key. FILE
+may hold all that were kept, one after the other: each must fit
 
 --dir is the folder of the segments of another log, as a copy, or one that was
 put aside. its key is --key, or the file called key in it, or this machine's
@@ -67,30 +67,36 @@ func (o *verifyOptions) verify(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	check := verify.Options{Dir: s.audit()}
+	var kept []seal.Checkpoint
 	if o.anchor != "" {
-		if check.Anchor, err = readAnchor(env, o.anchor); err != nil {
+		if kept, err = readAnchors(env, o.anchor); err != nil {
 			return err
 		}
 	}
+	check := verify.Options{Dir: s.audit()}
 	if o.dir == "" {
 		if check.Signed, err = audit.LastSigned(s.dir); err != nil {
 			return unreadable(err)
 		}
 	}
-	if !s.segments && check.Anchor == nil && check.Signed == nil {
+	if !s.segments && kept == nil && check.Signed == nil {
 		if err := s.gone(); err != nil {
 			return err
 		}
 		return s.noLog(opVerify)
 	}
-	if check.Verifier, err = o.verifier(env, s, check.Anchor); err != nil {
+	if check.Verifier, err = o.verifier(env, s, kept); err != nil {
 		return err
 	}
+	anchors := ofLog(kept, check.Verifier.Origin())
+	check.Anchor = anchors.newest
 	tell, done := showProgress(env)
 	check.Progress = tell
 	report, err := verify.Check(ctx, check)
 	done()
+	if err == nil {
+		err = anchors.look(s.audit(), &report)
+	}
 	if err != nil {
 		return readError(ctx, err)
 	}
@@ -120,7 +126,7 @@ func (o *verifyOptions) find(env *Env) (*logState, error) {
 }
 
 // verifier is the key that the log is checked with.
-func (o *verifyOptions) verifier(env *Env, s *logState, anchor *seal.Checkpoint) (v seal.Verifier, err error) {
+func (o *verifyOptions) verifier(env *Env, s *logState, kept []seal.Checkpoint) (v seal.Verifier, err error) {
 	var line string
 	switch inside := filepath.Join(o.dir, "key"); {
 	case o.key != "":
@@ -131,10 +137,10 @@ func (o *verifyOptions) verifier(env *Env, s *logState, anchor *seal.Checkpoint)
 	default:
 		line, err = s.verifierLine(opVerify)
 	}
-	if fault.CodeOf(err) == fault.PathMissing && anchor != nil {
+	if fault.CodeOf(err) == fault.PathMissing && len(kept) > 0 {
 		return v, &fault.Error{
 			Code: fault.AuditTruncated, Op: opVerify, Resource: s.dir,
-			Rule: fmt.Sprintf("the anchor is of %d records, and there is neither a log nor its key", anchor.Size),
+			Rule: fmt.Sprintf("the anchor is of %d records, and there is neither a log nor its key", kept[len(kept)-1].Size),
 		}
 	}
 	if err == nil {
@@ -147,9 +153,6 @@ func fileExists(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
 }
-
-// noteMost bounds what is read of a file with keys or anchors.
-const noteMost = 16 << 20
 
 // readVerifier reads a verifier's line, or the first one in a file.
 func readVerifier(given string) (seal.Verifier, error) {
@@ -166,55 +169,6 @@ func readVerifier(given string) (seal.Verifier, error) {
 		Code: fault.ConfigInvalid, Op: opVerify, Resource: given, Rule: "it is neither a verifier's line nor a file with one",
 		Hint: "give what postern log key printed", Err: err,
 	}
-}
-
-// readAnchor reads the last checkpoint in a file. What it says is not checked.
-func readAnchor(env *Env, name string) (*seal.Checkpoint, error) {
-	var text string
-	var err error
-	if name == "-" {
-		var b []byte
-		b, err = io.ReadAll(io.LimitReader(env.In, noteMost))
-		text = string(b)
-	} else {
-		text, err = readSmall(name)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &fault.Error{Code: fault.PathMissing, Op: opVerify, Resource: name, Rule: "there is no such file", Hint: "give the file that an anchor was kept in", Err: err}
-	}
-	if c, bad := seal.Peek(lastNote(text)); err == nil && bad == nil {
-		return &c, nil
-	}
-	return nil, &fault.Error{
-		Code: fault.ConfigInvalid, Op: opVerify, Resource: name, Rule: "it holds no checkpoint of a log",
-		Hint: "give a file with what postern log anchor printed", Err: err,
-	}
-}
-
-// lastNote is the last of several notes, which end with their signature each.
-func lastNote(text string) string {
-	const signature = "\n\n\u2014 "
-	text = strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n") + "\n"
-	last := strings.LastIndex(text, signature)
-	if last < 0 {
-		return text
-	}
-	if before := strings.LastIndex(text[:last], signature); before >= 0 {
-		end := before + len(signature)
-		end += strings.Index(text[end:], "\n")
-		return strings.TrimLeft(text[end:], "\n")
-	}
-	return strings.TrimLeft(text, "\n")
-}
-
-func readSmall(name string) (string, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, noteMost))
-	return string(b), err
 }
 
 type verifyJSON struct {
