@@ -116,6 +116,9 @@ func New(o Options) (*Gate, error) {
 	if o.MaxEntries == 0 {
 		o.MaxEntries = defaultMaxEntries
 	}
+	if s, ok := o.Recorder.(announcer); ok {
+		_ = s.announce(o.Workspace) // as long as there is space; an intent tries again
+	}
 	return &Gate{o: o}, nil
 }
 

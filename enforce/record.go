@@ -5,7 +5,6 @@ package enforce
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"strconv"
 	"sync/atomic"
 
@@ -29,9 +28,7 @@ func (c *crossing) record(f *fault.Error) error {
 			return err
 		}
 	}
-	// A refusal by the log itself can't be waited for.
-	lost := f != nil && errors.Is(f, fault.ErrAudit)
-	err := c.write(phase, f, c.mutates() && !c.call.DryRun && !lost)
+	err := c.write(phase, f, c.mutates() && !c.call.DryRun)
 	if err == nil || c.mutates() || c.gate.o.ReadsNeedAudit {
 		return err
 	}

@@ -25,10 +25,9 @@ type State struct {
 	locks lock.File
 	live  live.Dir
 
-	mu        sync.Mutex
-	self      *live.Process                     // from the first intent on
-	announced map[*pathguard.Workspace]struct{} // whose roots are in it
-	roots     map[string]string
+	mu    sync.Mutex
+	self  *live.Process // once there is a gate
+	roots map[string]string
 }
 
 var (
@@ -108,38 +107,37 @@ type announcer interface {
 }
 
 // announce says, before the first intent, that this process acts, and where
-// its roots lie. Two roots of one name say nothing.
+// its roots lie. A name that two roots have stands for neither.
 func (s *State) announce(w *pathguard.Workspace) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, done := s.announced[w]; done {
-		return nil
-	}
-	roots := maps.Clone(s.roots)
-	if roots == nil {
-		roots = map[string]string{}
-	}
+	roots := s.roots
 	for _, r := range w.Roots() {
-		if path, taken := roots[r.Name()]; taken && path != r.Resolved() {
-			roots[r.Name()] = ""
-		} else {
-			roots[r.Name()] = r.Resolved()
+		path, known := roots[r.Name()]
+		switch {
+		case known && (path == "" || path == r.Resolved()):
+			continue
+		case known:
+			path = ""
+		default:
+			path = r.Resolved()
 		}
+		if roots = maps.Clone(roots); roots == nil {
+			roots = map[string]string{}
+		}
+		roots[r.Name()] = path
 	}
 	var err error
-	if s.self == nil {
+	switch {
+	case s.self == nil:
 		s.self, err = s.live.Announce(strings.TrimSuffix(idPrefix, "-"), roots)
-	} else if !maps.Equal(roots, s.roots) {
+	case !maps.Equal(roots, s.roots):
 		err = s.self.Update(roots)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		s.roots = roots
 	}
-	if s.announced == nil {
-		s.announced = map[*pathguard.Workspace]struct{}{}
-	}
-	s.roots, s.announced[w] = roots, struct{}{}
-	return nil
+	return err
 }
 
 func (c *crossing) announce() error {
