@@ -45,7 +45,7 @@ func newHelp() *cobra.Command {
 		Short:   "show how a verb is used",
 		Example: "  postern help serve",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
+			if _, rest, err := cmd.Root().Find(args); len(args) > 1 && (err != nil || len(rest) > 0) {
 				return exactly("VERB")(cmd, args)
 			}
 			return nil
