@@ -82,6 +82,10 @@ func encode(w io.Writer, v any, indent string) error {
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
+	if !bytes.ContainsFunc(b.Bytes(), func(r rune) bool { return r >= 0x7f }) {
+		_, err := w.Write(b.Bytes())
+		return err
+	}
 	var out strings.Builder
 	for _, r := range b.String() {
 		if r < 0x7f || textsafe.Name(string(r)) == string(r) {
