@@ -5,6 +5,8 @@ package enforce
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -182,4 +184,35 @@ func (a *approver) Approve(_ context.Context, q Question) error {
 		a.during()
 	}
 	return a.answer
+}
+
+// records are the lines about calls of a log.
+func records(t *testing.T, state string) (all []map[string]any) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(state, "audit", "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no log: %v", err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			var m map[string]any
+			if err := json.Unmarshal([]byte(line), &m); err != nil {
+				t.Fatalf("%v: %s", err, line)
+			}
+			if m["event"] != nil && m["op"] != "log" {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+func must(errs ...error) {
+	if err := errors.Join(errs...); err != nil {
+		panic(err)
+	}
 }

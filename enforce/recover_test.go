@@ -128,31 +128,6 @@ func kill(cmd *exec.Cmd) {
 	_ = cmd.Wait()
 }
 
-// records are the lines about calls of a log.
-func records(t *testing.T, state string) (all []map[string]any) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(state, "audit", "*.jsonl"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no log: %v", err)
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(data)) {
-			var m map[string]any
-			if err := json.Unmarshal([]byte(line), &m); err != nil {
-				t.Fatalf("%v: %s", err, line)
-			}
-			if m["event"] != nil && m["op"] != "log" {
-				all = append(all, m)
-			}
-		}
-	}
-	return all
-}
-
 // unknowns are the outcomes that nobody saw, as "name: found".
 func unknowns(t *testing.T, state string) (all []string) {
 	t.Helper()
@@ -272,12 +247,6 @@ func TestKilledInAChange(t *testing.T) {
 				t.Errorf("left behind: %v", left)
 			}
 		})
-	}
-}
-
-func must(errs ...error) {
-	if err := errors.Join(errs...); err != nil {
-		panic(err)
 	}
 }
 

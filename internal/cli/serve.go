@@ -74,7 +74,7 @@ func (o *options) serve(ctx context.Context, env *Env, dirs []string, envelope s
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, state.Close()) }()
+	defer func() { err = errors.Join(err, state.Close()) }() //nolint:contextcheck // an interrupt does not keep it from the disk
 	if err := w.open(env); err != nil {
 		return err
 	}

@@ -51,8 +51,16 @@ type own struct {
 func (e encoder) appendOwn(b []byte, at time.Time, o own) []byte {
 	b = begin(b, at)
 	for _, f := range [...][2]string{
-		{"agent", ""}, {"op", "log"}, {"decision", "none"}, {"reason", o.reason}, {"source", "log"},
-		{"session", ""}, {"corr", ""}, {"policy", ""}, {"level", core.LevelNone.String()}, {"event", string(o.event)},
+		{"agent", ""},
+		{"op", "log"},
+		{"decision", "none"},
+		{"reason", o.reason},
+		{"source", "log"},
+		{"session", ""},
+		{"corr", ""},
+		{"policy", ""},
+		{"level", core.LevelNone.String()},
+		{"event", string(o.event)},
 	} {
 		b = field(b, f[0], f[1])
 	}

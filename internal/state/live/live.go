@@ -69,7 +69,7 @@ func (d Dir) Announce(prefix string, roots map[string]string) (*Process, error) 
 	_, err = file.Write(encode(roots))
 	if err = errors.Join(err, file.Close()); err == nil {
 		var drop func()
-		if drop, err = lock.Open(file.Name()).Lock(passed(), alive); err == nil {
+		if drop, err = lock.Open(file.Name()).Lock(passed(context.Background()), alive); err == nil {
 			return &Process{d, file.Name(), drop}, nil
 		}
 	}
@@ -127,7 +127,7 @@ func (d Dir) List(ctx context.Context) ([]Entry, error) {
 	for _, f := range found {
 		prefix, _, _ := strings.Cut(f.Name(), ".")
 		e := Entry{Prefix: prefix, path: filepath.Join(d.path, f.Name())}
-		drop, err := lock.Open(e.path).Lock(passed(), alive)
+		drop, err := lock.Open(e.path).Lock(passed(ctx), alive)
 		switch {
 		case fault.CodeOf(err) == fault.LockHeld:
 			e.Alive = true
@@ -163,8 +163,8 @@ func (d Dir) enter(ctx context.Context) (func(), error) {
 }
 
 // passed is a context under which a lock is tried once.
-func passed() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
+func passed(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	return ctx
 }
