@@ -35,6 +35,9 @@ func Path(dir string, number int, ending string) string {
 	return filepath.Join(dir, fmt.Sprintf("%06d%s", number, ending))
 }
 
+// Name is what a segment's file with its lines is called.
+func Name(number int) string { return filepath.Base(Path("", number, Lines)) }
+
 var named = regexp.MustCompile(`^([0-9]{6,9})(\.jsonl|\.hashes)$`)
 
 // List returns the segments in dir in their order. A segment that has both
