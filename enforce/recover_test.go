@@ -168,9 +168,9 @@ func recoverAll(t *testing.T, state string) {
 	wg.Wait()
 }
 
-// TestKilledInAChange: what became of a change whose process was killed before
+// TestRecover: what became of a change whose process was killed before
 // or after its effect is told by the next start, once, and not while it lives.
-func TestKilledInAChange(t *testing.T) {
+func TestRecover(t *testing.T) {
 	none := func(string) {}
 	tests := map[string]struct {
 		victim victim
