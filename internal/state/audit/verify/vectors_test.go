@@ -250,9 +250,9 @@ func node(t *testing.T, dir, verifier, anchor string) (exit int, out string) {
 	return 0, string(b)
 }
 
-// TestNodeOnVectors: somebody else's reading of docs/audit-log.md comes to the
+// TestIndependent: somebody else's reading of docs/audit-log.md comes to the
 // same end for each of the committed logs.
-func TestNodeOnVectors(t *testing.T) {
+func TestIndependent(t *testing.T) {
 	for _, v := range readVectors(t) {
 		exit, out := node(t, filepath.Join(vectorsDir, v.Log), v.Verifier, v.Anchor)
 		if exit != v.Exit {
@@ -264,8 +264,8 @@ func TestNodeOnVectors(t *testing.T) {
 	}
 }
 
-// TestNodeOnMutants: and for some of what TestMutants makes.
-func TestNodeOnMutants(t *testing.T) {
+// TestIndependentMutants: and for some of what TestMutants makes.
+func TestIndependentMutants(t *testing.T) {
 	b := full(t, fixedKey(t, 1))
 	b.sample = 211
 	c := &checked{t: t, b: b, dir: write(t, b.files)}
