@@ -84,8 +84,8 @@ func naive(c policy.Config, r core.Request) core.Decision {
 		}
 	}
 	if !decided && c.Fallback != nil {
-		if d, ok, _ := layer(*c.Fallback); ok {
-			result, decided = min(result, d), true
+		if d, ok, firm := layer(*c.Fallback); ok {
+			result, decided = min(result, d), firm // an agent that is not proven decides nothing
 		}
 	}
 	if !decided {
