@@ -19,7 +19,8 @@
 // no link followed; a change in between makes the open fail. Nothing is
 // touched before the policy allowed the name that is touched. "Ask" with
 // nobody to ask is a refusal. A mutation that can't be recorded does not
-// happen. A refused call leaves every file as it was.
+// happen, and of one whose process was killed State.Recover says what became of
+// it. A refused call leaves every file as it was.
 //
 // # Not guaranteed
 //

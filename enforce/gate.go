@@ -38,7 +38,10 @@ type Approver interface {
 }
 
 // Recorder appends to the audit log. With sync it returns only when the event
-// is on disk; without, it may buffer and reports an earlier failure.
+// is on disk; without, it may buffer and reports an earlier failure. One that
+// stands before a *State embeds it, since the gate tells a State where its
+// roots lie: the intents of a process that nobody knows are taken for those of
+// a dead one (State.Recover).
 type Recorder interface {
 	Record(e core.Event, sync bool) error
 }

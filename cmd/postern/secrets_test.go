@@ -351,3 +351,42 @@ func TestLogThatCannotBeWritten(t *testing.T) {
 	p.must(errors.Join(os.Chmod(segment, 0o600), os.Chmod(audit, 0o700)))
 	calls(start(), "ok") // control
 }
+
+// TestLooksAfterTheDead: what a process left open that nobody knows any more is
+// closed by the next start, whatever a client asks for meanwhile.
+func TestLooksAfterTheDead(t *testing.T) {
+	home, dir := folder(t, map[string]string{"f": "f"})
+	p := launch(t, home, dir, nil)
+	if code, text := p.call("write_file", args{"path": "f", "content": "x"}); code != "ok" {
+		t.Fatal(text)
+	}
+	p.must(p.in.Close())
+	p.ends()
+	var intent string
+	for line := range strings.Lines(p.log()) {
+		if strings.Contains(line, `"event":"intent"`) {
+			intent = line
+		}
+	}
+	_, corr, _ := strings.Cut(intent, `"corr":"`)
+	corr, _, _ = strings.Cut(corr, `"`)
+	segment, err := os.OpenFile(filepath.Join(home, ".local/state/postern/audit/000001.jsonl"), os.O_WRONLY|os.O_APPEND, 0)
+	p.must(err)
+	_, err = segment.WriteString(strings.Replace(intent, corr, "0123456789ab-7", 1))
+	p.must(errors.Join(err, segment.Close()))
+
+	p = launch(t, home, dir, nil)
+	p.eventually("outcome_unknown", func() bool { return strings.Contains(p.log(), `"outcome_unknown"`) })
+	if code, text := p.call("write_file", args{"path": "f", "content": "y"}); code != "ok" {
+		t.Fatal(text)
+	}
+	p.must(p.in.Close())
+	p.ends()
+	p = launch(t, home, dir, nil)
+	p.must(p.in.Close())
+	p.ends()
+	log := p.log()
+	if n := strings.Count(log, `"outcome_unknown"`); n != 1 || !strings.Contains(log, `"corr":"0123456789ab-7"`) || !strings.Contains(log, `"found":"unreadable"`) {
+		t.Errorf("%d outcomes that nobody saw: %s", n, log)
+	}
+}
