@@ -63,7 +63,7 @@ function split(data) {
 function check(dir, verifier, anchor) {
   const files = existsSync(dir) ? readdirSync(dir).filter((f) => /^\d{6,9}\.(jsonl|hashes)$/.test(f)) : [];
   const count = files.reduce((n, f) => Math.max(n, parseInt(f, 10)), 0);
-  let tree = new Tree(), last = null, hashed = false, events = [], bad = [], where = dir, signed = 0, anchorRoot, anchorHashed;
+  let tree = new Tree(), last = null, prior = null, hashed = false, events = [], bad = [], where = dir, signed = 0, anchorRoot, anchorHashed;
   const tails = [], notes = new Set(), notesOut = [];
   const has = (event, resource) => events.some((e) => e.event === event && e.resource === resource);
   const add = (leaf) => {
@@ -75,8 +75,8 @@ function check(dir, verifier, anchor) {
     const h = JSON.parse(line), c = opened(h.checkpoint), roots = h.edge.map(base64);
     if (ascii({ segment: n, t: h.t, checkpoint: h.checkpoint, edge: h.edge }) !== line.toString('latin1') || !/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(h.t)) fail(8, 'the head is another one');
     if (!new Tree(c.size, roots).is(c)) fail(8, 'the edge in the head is not that of its root');
-    if (n === 1 ? c.size !== 0 || c.previous : hashed ? !tree.is(c) : c.note !== last?.note) fail(8, 'the head does not go on from the segment before');
-    if (tail) { // lines of a segment that was given up are no leaves
+    if (n === 1 ? c.size !== 0 || c.previous : hashed ? !tree.is(c) : ![last, prior].some((l) => l?.note === c.note)) fail(8, 'the head does not go on from the segment before');
+    if (tail && (tail.open || c.note !== last.note)) { // what follows the checkpoint in a segment that was given up
       tails.push(tail);
       [events, bad] = [events, bad].map((all) => all.filter((e) => e.leaf <= c.size));
       if (anchor?.size > c.size) anchorRoot = undefined;
@@ -87,13 +87,13 @@ function check(dir, verifier, anchor) {
   const step = (line, n, i, tail) => {
     if (i === 0) {
       if (!starts(line, '{"segment":')) fail(8, 'no head');
-      [last, hashed] = [head(line, n, tail), false];
+      [last, prior, hashed] = [head(line, n, tail), null, false];
     } else if (starts(line, '{"checkpoint":"')) {
       const c = opened(JSON.parse(line).checkpoint);
       if (ascii({ checkpoint: c.note }) !== line.toString('latin1')) fail(8, 'a checkpoint in another form');
       if (c.size <= last.size || !tree.is(c)) fail(8, `not the checkpoint of the ${tree.size} records before it`);
       if (c.previous !== sha(last.note).toString('base64')) fail(8, 'a checkpoint before this one is gone');
-      last = c;
+      [prior, last] = [last, c];
     } else {
       add(sha(Buffer.of(0), line));
       const r = parseRecord(line);
@@ -113,7 +113,7 @@ function check(dir, verifier, anchor) {
         const { lines, torn } = split(readFileSync(join(dir, where)));
         if (lines.length === 0) fail(8, 'no head');
         lines.forEach((line, i) => { where = `${name}.jsonl:${i + 1}`; step(line, n, i, tail); });
-        tail = tree.size > last.size || torn ? { name: `${name}.jsonl`, torn } : null;
+        tail = { name: `${name}.jsonl`, open: tree.size > last.size || torn > 0 };
         if (n === count && torn) notesOut.push(`${torn} bytes without a line end`);
       } else if (files.includes(`${name}.hashes`)) {
         const data = readFileSync(join(dir, where = `${name}.hashes`));

@@ -54,7 +54,9 @@ func (c *checker) checkpoint(line []byte) {
 		c.problem(Previous, "the checkpoint before this one is not the one at %s: one between was left out", c.lastAt)
 	}
 	c.compare(cp)
+	prior, at := c.last, c.lastAt
 	c.pass(cp)
+	c.prior, c.priorAt = prior, at
 }
 
 // compare reports where the tree is not that of the checkpoint. After that it
@@ -85,7 +87,7 @@ func (c *checker) mismatch(cp seal.Checkpoint) {
 
 // pass goes on from a checkpoint that opened.
 func (c *checker) pass(cp seal.Checkpoint) {
-	c.last, c.link = &cp, linked
+	c.last, c.link, c.prior = &cp, linked, nil
 	c.lastAt = place{c.file.name, c.line, cp.Size}
 	if !c.suspect {
 		c.good = c.lastAt
@@ -110,20 +112,7 @@ func (c *checker) head(line []byte) {
 		c.torn()
 		return
 	}
-	switch {
-	case h.Segment != c.file.Number:
-		c.problem(BadHead, "the head is that of segment %d", h.Segment)
-	case c.file.Number == 1:
-		if cp.Size != 0 || cp.Previous != "" {
-			c.problem(BadHead, "the first segment does not begin with the empty tree")
-		}
-	case c.last != nil && cp.Note == c.last.Note:
-		c.giveUp()
-	case c.link == apart:
-		c.afterGap(cp)
-	default:
-		c.goesOn(cp)
-	}
+	c.follows(h.Segment, cp)
 	if c.suspect {
 		c.note(Unchecked, c.file.name, c.line, "after the first change, the records between %s and this line were counted, not compared", c.good)
 	}
@@ -134,6 +123,26 @@ func (c *checker) head(line []byte) {
 	c.pass(cp)
 }
 
+// follows checks that a head belongs after the segment before.
+func (c *checker) follows(number int, cp seal.Checkpoint) {
+	switch {
+	case number != c.file.Number:
+		c.problem(BadHead, "the head is that of segment %d", number)
+	case c.file.Number == 1:
+		if cp.Size != 0 || cp.Previous != "" {
+			c.problem(BadHead, "the first segment does not begin with the empty tree")
+		}
+	case c.last != nil && cp.Note == c.last.Note:
+		c.giveUp()
+	case c.prior != nil && c.link != apart && cp.Note == c.prior.Note && c.priorAt.file == c.before.file.name:
+		c.giveUpMore()
+	case c.link == apart:
+		c.afterGap(cp)
+	default:
+		c.goesOn(cp)
+	}
+}
+
 // giveUp leaves what the segment before has after the checkpoint that the head
 // repeats: it is no part of the log. An event has to say so.
 func (c *checker) giveUp() {
@@ -141,6 +150,14 @@ func (c *checker) giveUp() {
 		c.events.tails = append(c.events.tails, c.before)
 		c.events.drop(c.before.file.name, c.before.after)
 	}
+}
+
+// giveUpMore is giveUp where the disk failed with a checkpoint: its line is
+// there, but nobody was told that it is, and the head repeats the one before.
+func (c *checker) giveUpMore() {
+	c.before.after = c.priorAt.line
+	c.before.leaves += c.last.Size - c.prior.Size
+	c.giveUp()
 }
 
 // torn reports a line without its end in the segment before, where nothing

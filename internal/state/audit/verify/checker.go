@@ -42,9 +42,12 @@ type checker struct {
 	suspect bool
 	good    place // the newest place at which the tree was the signed one
 	lastAt  place // where last stands
-	tail    tail  // of the segment that is read
-	before  tail  // of the one before it
-	lost    int   // the problem that names the segments missing before this one, or -1
+	// prior is the checkpoint before last in the same segment, or nil.
+	prior   *seal.Checkpoint
+	priorAt place
+	tail    tail // of the segment that is read
+	before  tail // of the one before it
+	lost    int  // the problem that names the segments missing before this one, or -1
 }
 
 type link uint8

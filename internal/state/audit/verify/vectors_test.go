@@ -203,6 +203,21 @@ func vectorLogs(t *testing.T) (all []vectorLog) {
 		b.call()
 		b.seal()
 	})
+	failedWithCheckpoint := func(say bool) func(*builder) {
+		return func(b *builder) {
+			base, last := b.base.Clone(), b.last
+			b.seal()
+			b.base, b.last = base, last
+			b.begin(6)
+			if say {
+				b.own("segment_abandoned", segment.Name(5), 0)
+			}
+			b.call()
+			b.seal()
+		}
+	}
+	add("given-up-checkpoint", "the disk failed with a checkpoint; the log goes on from the one before and says so: no problem", "", "", failedWithCheckpoint(true))
+	add("given-up-unsaid", "the same, and nothing says so", "", "", failedWithCheckpoint(false))
 	add("torn", "a crash left half a line: no problem", "", "", edit(5, 9, func(l []byte) []byte { return l[:len(l)-9] }))
 	cut := func(b *builder) { b.cutLines(5, 4) }
 	add("cut", "the newest records and checkpoints were cut off: without an anchor nobody can tell", "", "", cut)

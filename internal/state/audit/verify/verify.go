@@ -57,7 +57,7 @@ const (
 	MissingSegment Kind = "missing_segment" // a number is left out
 	Unsealed       Kind = "unsealed"        // lines at the end of an old segment that nothing covers
 	Torn           Kind = "torn"            // a line without its end in an old segment
-	Garbage        Kind = "garbage"         // a line that is not a record and that no event names
+	Garbage        Kind = "garbage"         // a line that is not a record and that no event names; the next writer may
 	Record         Kind = "record"          // a record without the fields that each has
 	Pruned         Kind = "pruned"          // hashes in the place of a segment, and no event says why
 	Truncated      Kind = "truncated"       // fewer records than were signed

@@ -113,6 +113,58 @@ func TestCheck(t *testing.T) {
 			problems: []string{"garbage 000001.jsonl:4"}, code: fault.AuditBroken,
 		},
 		{
+			name:     "garbage that nobody could name yet",
+			build:    func(b *builder) { b.seal(); b.call(); b.leaf("\x00\x00") },
+			problems: []string{"garbage 000001.jsonl:6"}, notes: []string{"unsealed_tail 000001.jsonl:3"}, code: fault.AuditBroken,
+		},
+		{
+			name: "the disk failed with a checkpoint",
+			build: func(b *builder) {
+				b.call()
+				b.seal()
+				base, last := b.base.Clone(), b.last
+				b.call()
+				b.seal()
+				b.call()
+				b.base, b.last = base, last
+				b.begin(2)
+				b.own("segment_abandoned", segment.Name(1), 0)
+				b.seal()
+			},
+			notes: []string{"given_up 000001.jsonl:5"},
+		},
+		{
+			name: "a head that goes back to a checkpoint before the last one",
+			build: func(b *builder) {
+				b.call()
+				b.seal()
+				base, last := b.base.Clone(), b.last
+				b.call()
+				b.seal()
+				b.base, b.last = base, last
+				b.begin(2)
+				b.call()
+				b.seal()
+			},
+			problems: []string{"unsealed 000001.jsonl:6"}, code: fault.AuditBroken,
+		},
+		{
+			name: "a head that goes back further",
+			build: func(b *builder) {
+				b.seal()
+				base, last := b.base.Clone(), b.last
+				b.call()
+				b.seal()
+				b.call()
+				b.seal()
+				b.base, b.last = base, last
+				b.begin(2)
+				b.own("segment_abandoned", segment.Name(1), 0)
+				b.seal()
+			},
+			problems: []string{"head 000002.jsonl:1"}, code: fault.AuditBroken,
+		},
+		{
 			name: "a record without a field",
 			build: func(b *builder) {
 				b.leaf(`{"t":"2026-03-04T05:06:07Z","agent":"","op":"fs.read"}`)
