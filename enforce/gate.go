@@ -77,7 +77,8 @@ type Options struct {
 	// PolicyFile is where a person would allow what the policy asks about; it
 	// is named in refusals only.
 	PolicyFile string
-	// ReadsNeedAudit denies reads too while the log can't be written.
+	// ReadsNeedAudit denies reads too while the log can't be written: each then
+	// waits until its record is on disk.
 	ReadsNeedAudit bool
 	// LockWait bounds how long a mutation waits for another one of the same
 	// file. Zero means 10 seconds.

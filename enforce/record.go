@@ -18,8 +18,9 @@ const absent = "absent"
 
 // record writes one event an operand, and one for a tool, before the effect:
 // the intent of a mutation, or the decision about anything else. What would
-// change something is on disk when it returns, refused or not; a read follows
-// the rule for reads when the log fails.
+// change something is on disk when it returns, refused or not; so is a read
+// where reads are denied without a record, and otherwise one that can't be
+// recorded goes on.
 func (c *crossing) record(f *fault.Error) error {
 	phase := core.PhaseDecision
 	if f == nil && c.mutates() {
@@ -28,7 +29,7 @@ func (c *crossing) record(f *fault.Error) error {
 			return err
 		}
 	}
-	err := c.write(phase, f, c.mutates() && !c.call.DryRun)
+	err := c.write(phase, f, (c.mutates() || c.gate.o.ReadsNeedAudit) && !c.call.DryRun)
 	if err == nil || c.mutates() || c.gate.o.ReadsNeedAudit {
 		return err
 	}

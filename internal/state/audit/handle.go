@@ -160,12 +160,13 @@ func (l *Log) beginAfterLoss(why Event) error {
 // what this process has read.
 func (l *Log) lastKnown() (*cursor, error) {
 	c, err := l.remembered()
+	forgotten := errors.Is(err, errForgotten)
 	switch {
-	case err != nil:
-		return nil, err
-	case c == nil && l.at == nil:
+	case forgotten && l.at == nil:
 		return nil, broken(fault.AuditTruncated, "the log and its last checkpoint are gone")
-	case c == nil || l.at != nil && l.at.last.Size > c.last.Size:
+	case err != nil && !forgotten:
+		return nil, err
+	case forgotten || l.at != nil && l.at.last.Size > c.last.Size:
 		return l.at, nil
 	}
 	return c, nil

@@ -146,7 +146,7 @@ func (l *Log) replaceByHashes(f segment.File, hashes string, p PrunedSegment) er
 		}
 	}
 	if _, err := os.Lstat(f.Path); err != nil {
-		return nil //nolint:nilerr // somebody else has pruned it
+		return nil // somebody else has pruned it
 	}
 	if err := l.say(own{event: Pruned, resource: segment.Name(f.Number), n: p.Records}); err != nil {
 		return err

@@ -40,28 +40,31 @@ type signed struct {
 	Open    []Pending   `json:"open"`
 }
 
-// readSigned returns nil for a file that is missing or was not written whole,
-// which a power cut can leave: the segments then tell.
-func readSigned(stateDir string) (*signed, error) {
+// errForgotten is a file that is missing or was not written whole, which a
+// power cut can leave: the segments then tell.
+var errForgotten = errors.New("no checkpoint is remembered")
+
+func readSigned(stateDir string) (s signed, err error) {
 	b, err := os.ReadFile(filepath.Join(stateDir, signedFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return s, errForgotten
+	case err != nil:
+		return s, err
+	case json.Unmarshal(b, &s) != nil || s.Note == "":
+		return s, errForgotten
 	}
-	if err != nil {
-		return nil, err
-	}
-	var s signed
-	if json.Unmarshal(b, &s) != nil || s.Note == "" {
-		return nil, nil
-	}
-	return &s, nil
+	return s, nil
 }
 
 // LastSigned returns the last checkpoint that was signed, nil where none is
 // remembered.
-func LastSigned(stateDir string) (*seal.Checkpoint, error) {
+func LastSigned(stateDir string) (last *seal.Checkpoint, err error) {
 	s, err := readSigned(stateDir)
-	if err != nil || s == nil {
+	switch {
+	case errors.Is(err, errForgotten):
+		return last, nil
+	case err != nil:
 		return nil, err
 	}
 	c, err := seal.Peek(s.Note)
@@ -103,11 +106,11 @@ func replaceFile(path string, data []byte) error {
 // log: the same line must still end where it was written.
 func (l *Log) resume(newest int) (*cursor, error) {
 	c, err := l.remembered()
+	if errors.Is(err, errForgotten) {
+		return l.resumeAtHead(newest)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if c == nil {
-		return l.resumeAtHead(newest)
 	}
 	if newest < c.segment {
 		return nil, broken(fault.AuditTruncated, fmt.Sprintf("%d records were signed, and the segment with the last of them is gone", c.last.Size))
@@ -115,15 +118,15 @@ func (l *Log) resume(newest int) (*cursor, error) {
 	return c, l.stillThere(c)
 }
 
-// remembered is the cursor at the last checkpoint by the signed file alone,
-// nil where that doesn't tell.
+// remembered is the cursor at the last checkpoint by the signed file alone, or
+// errForgotten.
 func (l *Log) remembered() (*cursor, error) {
 	s, err := readSigned(l.dir)
+	if errors.Is(err, errForgotten) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, unwritable("the last checkpoint can't be read", err)
-	}
-	if s == nil {
-		return nil, nil
 	}
 	last, err := l.key.Verifier().Open(s.Note)
 	if err != nil {
@@ -131,7 +134,7 @@ func (l *Log) remembered() (*cursor, error) {
 	}
 	edge, err := seal.NewEdge(last.Size, s.Edge)
 	if err != nil || edge.Root() != last.Root {
-		return nil, nil
+		return nil, errForgotten
 	}
 	c := &cursor{
 		segment: s.Segment, offset: s.Offset, lines: s.Lines, begun: s.Begun,

@@ -136,7 +136,7 @@ var fileActivities = map[string]value{
 }
 
 // logActivities are those of Event Log Activity; the rest are Other.
-var logActivities = map[string]value{"log_created": {6, "Start"}, "pruned": {2, "Delete"}, "renewed": {4, "Archive"}}
+var logActivities = map[string]value{"pruned": {2, "Delete"}, "renewed": {4, "Archive"}}
 
 // unknownAgent stands for the agent of a record that has none, since an actor
 // must have something.
