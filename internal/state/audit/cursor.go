@@ -11,7 +11,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -41,6 +40,7 @@ type cursor struct {
 	lines   int   // before that place in the segment
 	begun   time.Time
 	last    seal.Checkpoint // the newest that was read
+	before  string          // the note before that
 	base    seal.Edge       // of its tree
 	edge    seal.Edge       // of all leaves that were read
 	open    map[string][]Pending
@@ -86,14 +86,15 @@ func (c *cursor) advance(dir string, newest int, key *seal.Key) error {
 }
 
 // enter goes on to the next segment. What the one before has after its last
-// checkpoint was given up with it.
+// checkpoint was given up with it, and so was a checkpoint that the disk didn't
+// take.
 func (c *cursor) enter(dir string, number int, key *seal.Key) error {
 	line, err := firstLine(segment.Path(dir, number, segment.Lines))
 	if err != nil {
 		return missing(number, err)
 	}
 	next, err := atHead(line, key)
-	if err != nil || next.segment != number || next.last.Note != c.last.Note {
+	if err != nil || next.segment != number || next.last.Note != c.last.Note && next.last.Note != c.before {
 		return broken(fault.AuditBroken, fmt.Sprintf("the log's segment %d does not go on from the one before", number))
 	}
 	next.open, next.newest = c.open, c.newest
@@ -200,10 +201,17 @@ func (c *cursor) follow(e Event, p Pending) {
 
 // seen keeps the time of the newest record.
 func (c *cursor) seen() {
-	text, _, ok := strings.Cut(strings.TrimPrefix(string(c.newestLine), recordStart), `"`)
-	if at, err := time.Parse(time.RFC3339Nano, text); ok && err == nil {
+	if at, ok := timeOf(c.newestLine); ok {
 		c.newest = at
 	}
+}
+
+// timeOf is the time of a record by its beginning.
+func timeOf(line []byte) (time.Time, bool) {
+	text, ok := bytes.CutPrefix(line, []byte(recordStart))
+	text, _, end := bytes.Cut(text[:min(len(text), 40)], []byte(`"`))
+	at, err := time.Parse(time.RFC3339Nano, string(text))
+	return at, ok && end && err == nil
 }
 
 // pass reads a checkpoint: it must be this log's, of exactly what was read.
@@ -215,7 +223,7 @@ func (c *cursor) pass(line []byte, number int, key *seal.Key) error {
 	if err != nil || cp.Size != c.edge.Size() || cp.Root != c.edge.Root() || cp.Previous != c.last.After() {
 		return broken(fault.AuditBroken, "the checkpoint at "+c.place(number)+" is not that of the lines before it")
 	}
-	c.last, c.base = cp, c.edge.Clone()
+	c.before, c.last, c.base = c.last.Note, cp, c.edge.Clone()
 	return nil
 }
 

@@ -238,6 +238,31 @@ func TestDiskFails(t *testing.T) {
 	}
 }
 
+// TestCheckpointFails: a checkpoint that the disk did not take is given up with
+// its segment, and every process goes on.
+func TestCheckpointFails(t *testing.T) {
+	dir, _, syncs := failingMount(t)
+	l, other := openAt(t, dir), openAt(t, dir)
+	record(t, l, "before")
+	_, err := l.Anchor()
+	must(t, err)
+	record(t, l, "given up")
+	record(t, other, "given up too")
+	syncs.Store(true)
+	if _, err := l.Anchor(); fault.CodeOf(err) != fault.AuditUnwritable {
+		t.Fatalf("sealed: %v", err)
+	}
+	syncs.Store(false)
+	record(t, l, "after")
+	record(t, other, "after too")
+	_, err = other.Anchor()
+	must(t, err)
+	if told := find(all(t, dir), SegmentAbandoned); len(told) != 1 {
+		t.Errorf("told %v", told)
+	}
+	sound(t, dir)
+}
+
 // TestPowerCut copies the image of a mounted file system while several
 // processes write, which is what a disk holds when the power goes. On the
 // copy every record that was acknowledged before is there, and the log is

@@ -58,24 +58,24 @@ func (l *Log) pruneOne(f, next segment.File, before time.Time, dryRun bool) (p P
 	if err != nil {
 		return p, false, err
 	}
-	if after.Time.After(before) {
+	if after.Time.After(before) { // saves reading it; what counts are its records
 		return p, false, nil
 	}
-	p = PrunedSegment{Number: f.Number, Newest: after.Time}
+	p.Number = f.Number
 	tmp, err := os.CreateTemp(l.segments(), ".new-*")
 	if err != nil {
 		return p, false, unwritable("the hashes of a segment can't be written", err)
 	}
 	defer os.Remove(tmp.Name())
-	p.Records, p.Bytes, err = hashSegment(f, after, tmp)
+	err = p.hash(f, after, tmp)
 	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		if doubtful(err) {
 			return p, false, err
 		}
 		return p, false, unwritable("the hashes of a segment can't be written", err)
 	}
-	if dryRun {
-		return p, true, nil
+	if dryRun || p.Newest.After(before) {
+		return p, !p.Newest.After(before), nil
 	}
 	return p, true, l.replaceByHashes(f, tmp.Name(), p)
 }
@@ -95,16 +95,16 @@ func headOf(f segment.File) (seal.Head, error) {
 	return h, nil
 }
 
-// hashSegment writes the hashes of the segment's records, which must make the
-// tree that the next segment goes on from.
-func hashSegment(f segment.File, next seal.Head, to io.Writer) (records, size int64, err error) {
+// hash writes the hashes of the segment's records, which must make the tree
+// that the next segment goes on from.
+func (p *PrunedSegment) hash(f segment.File, next seal.Head, to io.Writer) error {
 	head, err := headOf(f)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	file, err := os.Open(f.Path)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	defer file.Close()
 	w, r, edge := bufio.NewWriter(to), segment.NewReader(file, 0, 0), head.Edge
@@ -116,18 +116,22 @@ func hashSegment(f segment.File, next seal.Head, to io.Writer) (records, size in
 		if r.Line() == 1 || seal.KindOf(line) == seal.KindCheckpoint {
 			continue
 		}
+		if at, ok := timeOf(line); ok && at.After(p.Newest) {
+			p.Newest = at
+		}
 		leaf := seal.Leaf(line)
 		edge.Add(leaf)
 		_, _ = w.Write(leaf[:]) // Flush tells
 	}
 	if edge.Size() != next.Edge.Size() || edge.Root() != next.Edge.Root() {
-		return 0, 0, broken(fault.AuditBroken, fmt.Sprintf("%s is not what was signed; it is kept", segment.Name(f.Number)))
+		return broken(fault.AuditBroken, fmt.Sprintf("%s is not what was signed; it is kept", segment.Name(f.Number)))
 	}
 	info, err := file.Stat()
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
-	return edge.Size() - head.Edge.Size(), info.Size(), w.Flush()
+	p.Records, p.Bytes = edge.Size()-head.Edge.Size(), info.Size()
+	return w.Flush()
 }
 
 // replaceByHashes puts the hashes in the place of the lines and records that,

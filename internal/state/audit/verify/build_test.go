@@ -71,7 +71,7 @@ func newBuilder(t testing.TB, key seal.Key) *builder {
 	}
 	b.sign()
 	b.begin(1)
-	b.own("log_created", "", 0)
+	b.own("renewed", "", 0)
 	return b
 }
 
