@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/pathguard"
+)
+
+const (
+	// mask is what counts as a change, inotify(7).
+	mask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_ATTRIB |
+		unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF |
+		unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
+	// ended is what ends a watch.
+	ended = unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_UNMOUNT | unix.IN_IGNORED
+	// pause is the least time between two looks at the kernel's queue, so that
+	// a busy directory costs little. What overflows it is a Rescan.
+	pause = 20 * time.Millisecond
+	// maxNames is how many entries of one directory are told of between two
+	// looks, instead of a Rescan.
+	maxNames = 256
+	// queueRead holds some thousand events.
+	queueRead = 64 << 10
+)
+
+// native is one inotify instance, open while there is a watch: a user has few of
+// them (fs.inotify.max_user_instances).
+type native struct {
+	mu    sync.Mutex
+	queue *os.File
+	// by has the watches of each directory: the kernel knows one directory by
+	// one number, however often it is added.
+	by map[int32]map[*watcher]bool
+}
+
+type watcher struct {
+	tell func(Event)
+	over bool // under native.mu: nothing may follow
+}
+
+// add watches the directory that the handle holds. /proc/self/fd leads from the
+// number to it without any name of it being looked up again.
+func (n *native) add(d *pathguard.Dir, tell func(Event)) (stop func(), err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.open(); err != nil {
+		return nil, n.explain(d, err)
+	}
+	var number int
+	err = d.Lend(func(fd int) error {
+		return n.control(func(queue int) (err error) {
+			number, err = unix.InotifyAddWatch(queue, "/proc/self/fd/"+strconv.Itoa(fd), mask)
+			return err
+		})
+	})
+	if err != nil {
+		n.closeIfIdle()
+		return nil, n.explain(d, err)
+	}
+	wd, w := int32(number), &watcher{tell: tell} //nolint:gosec // the kernel's numbers are int32
+	if n.by[wd] == nil {
+		n.by[wd] = map[*watcher]bool{}
+	}
+	n.by[wd][w] = true
+	return func() { n.remove(wd, w) }, nil
+}
+
+func (n *native) open() error {
+	if n.queue != nil {
+		return nil
+	}
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return err
+	}
+	n.queue, n.by = os.NewFile(uintptr(fd), "inotify"), map[int32]map[*watcher]bool{}
+	go n.read(n.queue)
+	return nil
+}
+
+func (n *native) control(f func(fd int) error) error {
+	c, err := n.queue.SyscallConn()
+	if err != nil {
+		return err
+	}
+	failed := c.Control(func(fd uintptr) { err = f(int(fd)) }) //nolint:gosec // a descriptor fits
+	return errors.Join(err, failed)
+}
+
+// explain says what a person can do about it.
+func (n *native) explain(d *pathguard.Dir, err error) error {
+	f := &fault.Error{Code: fault.IOFailed, Resource: d.Name().Resource().String(), Rule: "the directory can't be watched", Err: err}
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return errNoKernel // without /proc
+	case errors.Is(err, unix.ENOSPC):
+		f.Code, f.Rule = fault.LimitExceeded, "the system's limit of watched directories is reached"
+		f.Hint = "raise it: sysctl fs.inotify.max_user_watches=524288"
+	case errors.Is(err, unix.EMFILE):
+		f.Code, f.Rule = fault.LimitExceeded, "the system's limit of inotify instances is reached"
+		f.Hint = "raise it: sysctl fs.inotify.max_user_instances=512"
+	}
+	return f
+}
+
+func (n *native) remove(wd int32, w *watcher) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	w.over = true
+	if !n.by[wd][w] {
+		return
+	}
+	delete(n.by[wd], w)
+	if len(n.by[wd]) == 0 {
+		delete(n.by, wd)
+		_ = n.control(func(fd int) error {
+			_, err := unix.InotifyRmWatch(fd, uint32(wd)) //nolint:gosec // the kernel's own number
+			return err
+		}) // a directory that is gone is removed already
+	}
+	n.closeIfIdle()
+}
+
+func (n *native) closeIfIdle() {
+	if n.queue != nil && len(n.by) == 0 {
+		_ = n.queue.Close() // which wakes its reader up
+		n.queue = nil
+	}
+}
+
+// read takes events until the queue is closed.
+func (n *native) read(queue *os.File) {
+	buf := make([]byte, queueRead)
+	for {
+		got, err := queue.Read(buf)
+		if err != nil {
+			return // closed: an open queue doesn't fail
+		}
+		n.deliver(queue, parse(buf[:got]))
+		time.Sleep(pause)
+	}
+}
+
+// batch is what happened to one directory between two looks.
+type batch struct {
+	names  []string
+	seen   map[string]bool
+	rescan bool
+	gone   bool
+}
+
+// parse puts events together by directory; -1 is the queue that ran over.
+func parse(b []byte) map[int32]*batch {
+	all := map[int32]*batch{}
+	for len(b) >= unix.SizeofInotifyEvent {
+		wd := int32(binary.NativeEndian.Uint32(b)) //nolint:gosec // struct inotify_event
+		what := binary.NativeEndian.Uint32(b[4:])
+		size := int(binary.NativeEndian.Uint32(b[12:]))
+		end := min(len(b), unix.SizeofInotifyEvent+size)
+		name := strings.TrimRight(string(b[unix.SizeofInotifyEvent:end]), "\x00")
+		b = b[end:]
+		if all[wd] == nil {
+			all[wd] = &batch{seen: map[string]bool{}}
+		}
+		all[wd].add(what, name)
+	}
+	return all
+}
+
+func (c *batch) add(what uint32, name string) {
+	switch {
+	case what&unix.IN_Q_OVERFLOW != 0:
+		c.rescan = true
+	case what&ended != 0:
+		c.gone = true
+	case name == "": // the facts of the directory itself
+		c.rescan = true
+	case len(c.names) >= maxNames && !c.seen[name]:
+		c.rescan = true
+	case !c.seen[name]:
+		c.seen[name] = true
+		c.names = append(c.names, name)
+	}
+}
+
+func (n *native) deliver(queue *os.File, all map[int32]*batch) {
+	if over := all[-1]; over != nil {
+		n.mu.Lock()
+		for wd := range n.by {
+			if all[wd] == nil {
+				all[wd] = &batch{}
+			}
+			all[wd].rescan = true
+		}
+		n.mu.Unlock()
+	}
+	for wd, c := range all {
+		for _, w := range n.watchers(queue, wd, c.gone) {
+			n.hand(w, c)
+		}
+	}
+}
+
+// watchers are those of a directory; one that is gone has none any more.
+func (n *native) watchers(queue *os.File, wd int32, gone bool) []*watcher {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.queue != queue {
+		return nil // the numbers are those of a queue that is closed
+	}
+	var list []*watcher
+	for w := range n.by[wd] {
+		list = append(list, w)
+	}
+	if gone && list != nil {
+		delete(n.by, wd)
+		_ = n.control(func(fd int) error {
+			_, err := unix.InotifyRmWatch(fd, uint32(wd)) //nolint:gosec // the kernel's own number
+			return err
+		}) // of one that was moved
+		n.closeIfIdle()
+	}
+	return list
+}
+
+func (n *native) hand(w *watcher, c *batch) {
+	for _, name := range c.names {
+		n.one(w, Event{Changed, name})
+	}
+	if c.rescan {
+		n.one(w, Event{Kind: Rescan})
+	}
+	if c.gone {
+		n.one(w, Event{Kind: Gone})
+	}
+}
+
+// one tells of an event, unless the watch has been closed.
+func (n *native) one(w *watcher, e Event) {
+	n.mu.Lock()
+	over := w.over
+	n.mu.Unlock()
+	if !over {
+		w.tell(e)
+	}
+}
