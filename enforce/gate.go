@@ -73,6 +73,7 @@ type Options struct {
 	Approver  Approver // nil: nobody can be asked, so "ask" is refused
 	Keeper    Keeper   // nil: nothing can be undone, and results say so
 	Clock     Clock    // nil: the system's clock
+	Watcher   *Watcher // nil: nothing can be watched
 	Subject   core.Subject
 	// PolicyFile is where a person would allow what the policy asks about; it
 	// is named in refusals only.

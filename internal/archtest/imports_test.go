@@ -16,6 +16,7 @@ var floors = map[string]int{
 	"internal/screen":    1,
 	"internal/mcpwire":   1,
 	"internal/mcpserver": 1,
+	"internal/watch":     1,
 	"internal/egress":    1,
 	"internal/listen":    1,
 	"internal/sandbox":   1,

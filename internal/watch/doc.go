@@ -9,15 +9,16 @@
 //
 // # Guarantees
 //
-// What is reported lies in the directory that was handed in. Where something
-// may have been missed, as when the kernel's queue ran over, a Rescan says so.
-// A directory that is gone ends its watch with Gone. The number of watches is
-// bounded, and so is what is held of each.
+// What is reported lies in the directory that was handed in, while its name
+// still leads there. Where something may have been missed, as when the kernel's
+// queue ran over, a Rescan says so. A directory that is gone, or has another
+// name now, ends its watch with Gone. The number of watches is bounded, and so
+// is what is held of each.
 //
 // # Not guaranteed
 //
 // What is beneath the entries isn't watched. A network file system doesn't tell
 // of changes made on another machine, and polling doesn't see one that leaves
-// size and times as they were. That the directory still has the name it was
-// opened by is for the caller to find out.
+// size and times as they were. A directory above that is moved away is noticed
+// with the next change.
 package watch

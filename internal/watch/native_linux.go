@@ -46,12 +46,44 @@ type native struct {
 
 type watcher struct {
 	tell func(Event)
+	name pathguard.Name
+	id   identity
 	over bool // under native.mu: nothing may follow
+}
+
+// identity tells a directory from every other: while it is watched, the kernel
+// gives its number to no other one.
+type identity struct{ dev, ino uint64 }
+
+func identify(d *pathguard.Dir) (id identity, err error) {
+	err = d.Lend(func(fd int) error {
+		var st unix.Stat_t
+		err := unix.Fstat(fd, &st)
+		id = identity{uint64(st.Dev), st.Ino} //nolint:unconvert // narrower on some systems
+		return err
+	})
+	return id, err
+}
+
+// still reports whether the name still leads to the directory. The kernel tells
+// of a directory that is moved, and not of one above it.
+func (w *watcher) still() bool {
+	d, err := w.name.OpenDir()
+	if err != nil {
+		return false
+	}
+	defer d.Close()
+	id, err := identify(d)
+	return err == nil && id == w.id
 }
 
 // add watches the directory that the handle holds. /proc/self/fd leads from the
 // number to it without any name of it being looked up again.
 func (n *native) add(d *pathguard.Dir, tell func(Event)) (stop func(), err error) {
+	id, err := identify(d)
+	if err != nil {
+		return nil, n.explain(d, err)
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.open(); err != nil {
@@ -68,7 +100,7 @@ func (n *native) add(d *pathguard.Dir, tell func(Event)) (stop func(), err error
 		n.closeIfIdle()
 		return nil, n.explain(d, err)
 	}
-	wd, w := int32(number), &watcher{tell: tell} //nolint:gosec // the kernel's numbers are int32
+	wd, w := int32(number), &watcher{tell: tell, name: d.Name(), id: id} //nolint:gosec // the kernel's numbers are int32
 	if n.by[wd] == nil {
 		n.by[wd] = map[*watcher]bool{}
 	}
@@ -207,7 +239,7 @@ func (n *native) deliver(queue *os.File, all map[int32]*batch) {
 	}
 	for wd, c := range all {
 		for _, w := range n.watchers(queue, wd, c.gone) {
-			n.hand(w, c)
+			n.hand(wd, w, c)
 		}
 	}
 }
@@ -234,7 +266,12 @@ func (n *native) watchers(queue *os.File, wd int32, gone bool) []*watcher {
 	return list
 }
 
-func (n *native) hand(w *watcher, c *batch) {
+func (n *native) hand(wd int32, w *watcher, c *batch) {
+	if !c.gone && !w.still() {
+		n.one(w, Event{Kind: Gone})
+		n.remove(wd, w)
+		return
+	}
 	for _, name := range c.names {
 		n.one(w, Event{Changed, name})
 	}

@@ -212,8 +212,8 @@ func TestShared(t *testing.T) {
 	third.Close()
 }
 
-// TestRenamedWhileOpen: it is the directory behind the handle that is watched,
-// whatever lies under its name by then.
+// TestRenamedWhileOpen: no name is followed to what lies there by now. What is
+// behind the handle has another name, which ends the watch.
 func TestRenamedWhileOpen(t *testing.T) {
 	b, w := newBox(t), &Watcher{}
 	d := b.open("d")
@@ -226,9 +226,28 @@ func TestRenamedWhileOpen(t *testing.T) {
 	defer watch.Close()
 	b.put("d/impostor", "1")
 	b.put("kept/x", "1")
-	c.wait(t, Event{Changed, "x"})
-	if c.has(Event{Changed, "impostor"}) {
-		t.Error("a name was followed")
+	c.wait(t, Event{Kind: Gone})
+	if len(c.list) != 1 {
+		t.Errorf("%+v", c.list)
+	}
+}
+
+// TestMovedAbove: a directory above that is moved out takes the watch's right to
+// tell with it.
+func TestMovedAbove(t *testing.T) {
+	b, w := newBox(t), &Watcher{}
+	must(t, os.MkdirAll(filepath.Join(b.dir, "d/sub"), 0o755))
+	d := b.open("d/sub")
+	defer d.Close()
+	var c told
+	watch, err := w.Add(d, c.tell)
+	must(t, err)
+	defer watch.Close()
+	must(t, os.Rename(filepath.Join(b.dir, "d"), filepath.Join(b.dir, "away")))
+	b.put("away/sub/secret", "1")
+	c.wait(t, Event{Kind: Gone})
+	if c.has(Event{Changed, "secret"}) {
+		t.Error("told of what lies elsewhere by now")
 	}
 }
 
