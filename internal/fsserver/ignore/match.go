@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ignore
+
+import "strings"
+
+// token is one step of a pattern.
+type token struct {
+	kind kind
+	c    byte
+	set  *set
+}
+
+type kind uint8
+
+const (
+	exact kind = iota // the byte c
+	one               // any byte but a slash
+	among             // a byte of the set
+	run               // *: any bytes but slashes
+	any               // ** before an escaped slash, or at the end: any bytes
+	dirs              // **/: any directories, or none
+)
+
+// set is one of all bytes; a slash is never in it.
+type set [4]uint64
+
+func (s *set) add(low, high byte) {
+	for c := int(low); c <= int(high); c++ {
+		s[c>>6] |= 1 << (c & 63)
+	}
+}
+
+func (s *set) has(c byte) bool { return s[c>>6]>>(c&63)&1 == 1 }
+
+// compile is false for a pattern that can name nothing. In one that is about
+// whole paths two stars between slashes stand for directories.
+func compile(s string, path bool) (tokens []token, ok bool) {
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch c {
+		case '*':
+			t, n := stars(s, i, path)
+			tokens, i = append(tokens, t), n
+			continue
+		case '?':
+			tokens = append(tokens, token{kind: one})
+		case '[':
+			members, end := class(s, i+1)
+			if members == nil {
+				return nil, false
+			}
+			tokens, i = append(tokens, token{kind: among, set: members}), end
+			continue
+		case '\\':
+			if i++; i == len(s) {
+				return nil, false
+			}
+			c = s[i]
+			fallthrough
+		default:
+			tokens = append(tokens, token{kind: exact, c: c})
+		}
+		i++
+	}
+	return tokens, true
+}
+
+// stars reads the stars that begin at i.
+func stars(s string, i int, path bool) (t token, end int) {
+	end = i
+	for end < len(s) && s[end] == '*' {
+		end++
+	}
+	first := i == 0 || s[i-1] == '/'
+	switch rest := s[end:]; {
+	case end-i < 2 || !path || !first:
+	case rest == "" || strings.HasPrefix(rest, `\/`):
+		return token{kind: any}, end
+	case rest[0] == '/':
+		return token{kind: dirs}, end + 1
+	}
+	return token{kind: run}, end
+}
+
+// match reports whether the tokens stand for all of s. Of two stars that could
+// give more only the last one has to, since an earlier one could give no more
+// than it; a run ends at a slash, and then the last ** gives more.
+func match(tokens []token, s string) bool {
+	starAt, starFrom := -1, 0
+	wideAt, wideFrom := -1, 0
+	t, i := 0, 0
+	for {
+		if t == len(tokens) && i == len(s) {
+			return true
+		}
+		if t < len(tokens) {
+			switch tk := &tokens[t]; tk.kind {
+			case run:
+				starAt, starFrom = t, i
+				t++
+				continue
+			case any, dirs:
+				if t == len(tokens)-1 && tk.kind == any {
+					return true
+				}
+				wideAt, wideFrom, starAt = t, i, -1
+				t++
+				continue
+			default:
+				if i < len(s) && tk.takes(s[i]) {
+					t, i = t+1, i+1
+					continue
+				}
+			}
+		}
+		switch {
+		case starAt >= 0 && starFrom < len(s) && s[starFrom] != '/':
+			starFrom++
+			t, i = starAt+1, starFrom
+		case wideAt >= 0:
+			if wideFrom = wider(tokens[wideAt].kind, s, wideFrom); wideFrom < 0 {
+				return false
+			}
+			t, i, starAt = wideAt+1, wideFrom, -1
+		default:
+			return false
+		}
+	}
+}
+
+// wider is where what follows a ** may begin next, -1 for nowhere.
+func wider(k kind, s string, from int) int {
+	if k == any {
+		if from < len(s) {
+			return from + 1
+		}
+		return -1
+	}
+	slash := strings.IndexByte(s[from:], '/')
+	if slash < 0 {
+		return -1
+	}
+	return from + slash + 1
+}
+
+func (t *token) takes(c byte) bool {
+	switch t.kind {
+	case exact:
+		return c == t.c
+	case one:
+		return c != '/'
+	default:
+		return t.set.has(c)
+	}
+}
