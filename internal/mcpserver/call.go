@@ -27,6 +27,7 @@ type Call struct {
 	Session   *Session
 
 	id     mcpwire.ID
+	key    mcpwire.ID // its name in the session: the id, unless requests are apart
 	modern bool
 	send   Send
 	token  []byte // progressToken, nil without
@@ -60,7 +61,7 @@ func (c *Call) Progress(done, total float64, message textsafe.Line) {
 		return
 	}
 	c.progress, c.sent = done, now
-	b := append([]byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`), c.token...)
+	b := append([]byte(progressHead+`"params":{"progressToken":`), c.token...)
 	b = strconv.AppendFloat(append(b, `,"progress":`...), done, 'g', -1, 64)
 	if total > 0 {
 		b = strconv.AppendFloat(append(b, `,"total":`...), total, 'g', -1, 64)

@@ -4,6 +4,7 @@ package mcpserver
 
 import (
 	"context"
+	"net/http"
 	"slices"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -32,6 +33,18 @@ type request struct {
 	meta    mcpwire.Object
 	modern  bool
 	send    Send
+	flaw    error   // of params or _meta
+	status  *status // what HTTP says beside the answer; nil on other transports
+}
+
+// status is the HTTP status of an answer. An error of the envelope is one of
+// the request itself in the stateless era; one of what it asks for is not.
+type status int
+
+func (st *status) set(code int) {
+	if st != nil {
+		*st = status(code)
+	}
 }
 
 // maxEcho is how many bytes of a client's own word an error repeats.
@@ -53,10 +66,7 @@ func (r request) name() string {
 func (s *Server) Dispatch(ctx context.Context, n *Session, frame []byte, send Send) func() {
 	m, bad := mcpwire.Parse(frame)
 	if bad != nil {
-		if !bad.Unanswerable {
-			err := &fault.Error{Code: fault.FrameInvalid, Rule: bad.Reason}
-			s.refuse(request{session: n, id: bad.ID, send: send}, err, bad.Number, "")
-		}
+		s.malformed(n, bad, send)
 		return nil
 	}
 	switch m.Kind {
@@ -65,10 +75,30 @@ func (s *Server) Dispatch(ctx context.Context, n *Session, frame []byte, send Se
 	case mcpwire.Notification:
 		s.notified(n, m)
 	case mcpwire.Request:
-		return s.requested(ctx, request{session: n, id: m.ID, method: m.Method, send: send}, m.Params)
+		return s.requested(ctx, newRequest(n, m, send))
 	case mcpwire.Invalid:
 	}
 	return nil
+}
+
+// malformed answers a frame that is no message, unless it looks like a response.
+func (s *Server) malformed(n *Session, bad *mcpwire.Error, send Send) {
+	if !bad.Unanswerable {
+		err := &fault.Error{Code: fault.FrameInvalid, Rule: bad.Reason}
+		s.refuse(request{session: n, id: bad.ID, send: send}, err, bad.Number, "")
+	}
+}
+
+// newRequest takes the params of a request apart; what is wrong with them is
+// answered by requested.
+func newRequest(n *Session, m mcpwire.Message, send Send) request {
+	r := request{session: n, id: m.ID, method: m.Method, send: send}
+	if r.params, r.flaw = mcpwire.NewObject(m.Params); r.flaw == nil {
+		if meta, present := r.params.Get("_meta"); present {
+			r.meta, r.flaw = meta.Object()
+		}
+	}
+	return r
 }
 
 // Oversized answers a line that was too long to read.
@@ -114,23 +144,19 @@ func (s *Server) notified(n *Session, m mcpwire.Message) {
 }
 
 // requested finds the era of a request and passes it on.
-func (s *Server) requested(ctx context.Context, r request, params []byte) func() {
-	var err error
-	if r.params, err = mcpwire.NewObject(params); err == nil {
-		if meta, present := r.params.Get("_meta"); present {
-			r.meta, err = meta.Object()
-		}
-	}
-	if err != nil {
-		s.invalid(r, fault.As(err).Rule)
+func (s *Server) requested(ctx context.Context, r request) func() {
+	if r.flaw != nil {
+		s.invalid(r, fault.As(r.flaw).Rule)
 		return nil
 	}
 	version, present := r.meta.Get(metaVersion)
 	switch {
+	case present && (r.session.apart || r.method != "initialize"):
+		return s.stateless(ctx, r, version)
+	case r.session.apart:
+		s.invalid(r, "_meta does not hold "+metaVersion)
 	case r.method == "initialize":
 		s.initialize(r)
-	case present:
-		return s.stateless(ctx, r, version)
 	case r.method == "ping":
 		s.reply(r, func(b []byte) []byte { return append(b, '}', '}') })
 	case r.session.Version() == "":
@@ -150,9 +176,7 @@ func (s *Server) stateless(ctx context.Context, r request, version mcpwire.Value
 		return nil
 	}
 	if asked != stateless {
-		s.refuse(r, &fault.Error{Code: fault.RequestInvalid, Rule: "the protocol version is not supported"},
-			unsupportedVersion, `,"supported":`+string(appendVersions(nil))+`,"requested":`+
-				string(mcpwire.AppendString(nil, asked[:min(len(asked), maxEcho)])))
+		s.refuse(r, &fault.Error{Code: fault.RequestInvalid, Rule: wrongVersion}, unsupportedVersion, unsupported(asked))
 		return nil
 	}
 	capabilities, _ := r.meta.Get(metaCapabilities)
@@ -160,6 +184,7 @@ func (s *Server) stateless(ctx context.Context, r request, version mcpwire.Value
 		s.invalid(r, fault.As(err).Rule)
 		return nil
 	}
+	r.status.set(http.StatusOK)
 	if r.method == "server/discover" {
 		s.reply(r, func(b []byte) []byte {
 			b = append(appendVersions(append(b, `"supportedVersions":`...)), ',')
@@ -168,6 +193,14 @@ func (s *Server) stateless(ctx context.Context, r request, version mcpwire.Value
 		return nil
 	}
 	return s.serve(ctx, r)
+}
+
+const wrongVersion = "the protocol version is not supported"
+
+// unsupported are the members of data beside a version that is not spoken here.
+func unsupported(asked string) string {
+	return `,"supported":` + string(appendVersions(nil)) + `,"requested":` +
+		string(mcpwire.AppendString(nil, asked[:min(len(asked), maxEcho)]))
 }
 
 func appendVersions(b []byte) []byte {
@@ -236,6 +269,7 @@ func (s *Server) serve(ctx context.Context, r request) func() {
 	case "tools/call":
 		return s.call(ctx, r)
 	default:
+		r.status.set(http.StatusNotFound)
 		s.refuse(r, &fault.Error{Code: fault.MethodUnknown}, 0, "")
 	}
 	return nil

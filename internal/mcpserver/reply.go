@@ -3,6 +3,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 
@@ -19,9 +20,18 @@ const (
 	unsupportedVersion = -32022 // MCP 2026-07-28
 )
 
+// How our frames begin.
+const (
+	answerHead   = `{"jsonrpc":"2.0","id":`
+	progressHead = `{"jsonrpc":"2.0","method":"notifications/progress",`
+)
+
+// isAnswer tells an answer from a notification: both are made here.
+func isAnswer(frame []byte) bool { return bytes.HasPrefix(frame, []byte(answerHead)) }
+
 // appendHead appends an answer up to its result or error.
 func appendHead(b []byte, id mcpwire.ID) []byte {
-	b = append(b, `{"jsonrpc":"2.0","id":`...)
+	b = append(b, answerHead...)
 	if id == "" {
 		return append(b, `null,`...)
 	}

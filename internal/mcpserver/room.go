@@ -7,36 +7,44 @@ import (
 	"sync"
 )
 
-// frameRoom bounds the sum of the lengths of the frames in work. One waits at a
-// time, since frames are taken in their order; it waits for calls, each of which
-// ends at its deadline.
+// frameRoom bounds the sum of the lengths of the frames in work. Those that
+// wait do so for calls, each of which ends at its deadline.
 type frameRoom struct {
 	most int
 
-	mu    sync.Mutex
-	held  int
-	freed chan struct{} // has a value if something was freed
+	mu      sync.Mutex
+	held    int
+	waiting int
+	freed   chan struct{} // closed, and made anew, when something is freed for those that wait
 }
 
 func newFrameRoom(most int) *frameRoom {
-	return &frameRoom{most: most, freed: make(chan struct{}, 1)}
+	return &frameRoom{most: most, freed: make(chan struct{})}
+}
+
+// try takes room for n bytes if they fit or are alone; freed is closed at the
+// next time it may be worth another try.
+func (r *frameRoom) try(n int, waits bool) (fits bool, freed <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if fits = r.held == 0 || r.held+n <= r.most; fits {
+		r.held += n
+	} else if waits {
+		r.waiting++
+	}
+	return fits, r.freed
 }
 
 // take waits until a frame of n bytes fits, or is alone; it is false when ctx
 // ended before.
 func (r *frameRoom) take(ctx context.Context, n int) bool {
 	for {
-		r.mu.Lock()
-		fits := r.held == 0 || r.held+n <= r.most
-		if fits {
-			r.held += n
-		}
-		r.mu.Unlock()
+		fits, freed := r.try(n, true)
 		if fits {
 			return true
 		}
 		select {
-		case <-r.freed:
+		case <-freed:
 		case <-ctx.Done():
 			return false
 		}
@@ -45,10 +53,11 @@ func (r *frameRoom) take(ctx context.Context, n int) bool {
 
 func (r *frameRoom) free(n int) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.held -= n
-	r.mu.Unlock()
-	select {
-	case r.freed <- struct{}{}:
-	default: // whoever waits is told already
+	if r.waiting > 0 {
+		r.waiting = 0
+		close(r.freed)
+		r.freed = make(chan struct{})
 	}
 }

@@ -38,59 +38,108 @@ type Roots struct {
 // outdated before it is known.
 type rootsQuery struct {
 	done  chan struct{}
+	way   wayBack
 	stale bool  // under Session.mu: the client reported a change meanwhile
-	roots Roots // set before done is closed
+	roots Roots // these are set before done is closed
+	lost  bool  // no answer came
 }
+
+// wayBack is how our own requests reach the client while one call runs: the
+// stream of that call. gone is closed when the stream has ended.
+type wayBack struct {
+	send Send
+	gone <-chan struct{}
+}
+
+type wayBackKey struct{}
 
 // Roots returns the client's roots. It waits while the client is being asked,
 // at most RootsTimeout a question; when ctx ends first they are unusable.
+// Where our requests travel with the client's calls, ctx must be that of a
+// call or derived from it.
 func (n *Session) Roots(ctx context.Context) Roots {
+	way := wayBack{send: n.ask}
+	if n.byCall {
+		way, _ = ctx.Value(wayBackKey{}).(wayBack)
+	}
 	n.mu.Lock()
-	q, asks := n.roots, n.hasRoots && n.ask != nil
+	reports := n.hasRoots
 	n.mu.Unlock()
-	if !asks {
+	switch {
+	case !reports || !n.byCall && n.ask == nil:
 		return Roots{State: RootsNone}
+	case way.send == nil:
+		return Roots{Why: textsafe.Clean("the client can't be reached")}
 	}
-	if q == nil { // the client calls before it says notifications/initialized
-		q = n.refreshRoots()
-	}
-	select {
-	case <-q.done:
-		return q.roots
-	case <-ctx.Done():
-		return Roots{Why: textsafe.Clean("the client has not reported its roots yet")}
+	for first := true; ; first = false {
+		q := n.rootsQuestion(way)
+		select {
+		case <-q.done:
+			// The stream of another call, which carried the question, may have
+			// ended before the answer; then this call asks once itself.
+			if !q.lost || q.way.gone == way.gone || !first {
+				return q.roots
+			}
+		case <-ctx.Done():
+			return Roots{Why: textsafe.Clean("the client has not reported its roots yet")}
+		}
 	}
 }
 
-// refreshRoots asks the client for its roots, or has a question that is under
-// way asked again.
-func (n *Session) refreshRoots() *rootsQuery {
+// rootsQuestion returns the question that was asked last, or asks the first:
+// the client may call before it says notifications/initialized.
+func (n *Session) rootsQuestion(way wayBack) *rootsQuery {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.hasRoots || n.ask == nil || n.closed {
-		q := &rootsQuery{done: make(chan struct{})}
-		close(q.done)
-		return q
+	if n.roots != nil {
+		return n.roots
+	}
+	return n.askRoots(way)
+}
+
+// refreshRoots asks the client for its roots, or has a question that is under
+// way asked again. Where a call has to carry the question, the next one does.
+func (n *Session) refreshRoots() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.hasRoots || !n.byCall && n.ask == nil {
+		return
 	}
 	if q := n.roots; q != nil {
 		select {
 		case <-q.done:
+			n.roots = nil
 		default:
 			q.stale = true
-			return q
+			return
 		}
 	}
-	q := &rootsQuery{done: make(chan struct{})}
+	if !n.byCall {
+		n.askRoots(wayBack{send: n.ask})
+	}
+}
+
+// askRoots begins a question; n.mu is held.
+func (n *Session) askRoots(way wayBack) *rootsQuery {
+	q := &rootsQuery{done: make(chan struct{}), way: way}
+	if n.closed {
+		q.roots.Why = textsafe.Clean("the session is over")
+		close(q.done)
+		return q
+	}
 	n.roots = q
 	n.work.Add(1)
 	go func() {
 		defer n.work.Done()
 		for again := true; again; {
-			roots := n.queryRoots()
+			roots, lost := n.queryRoots(way)
 			n.mu.Lock()
-			again, q.stale = q.stale && !n.closed, false
+			again, q.stale = q.stale && !lost && !n.closed, false
 			if !again {
-				q.roots = roots
+				q.roots, q.lost = roots, lost
+				if lost && n.byCall {
+					n.roots = nil // the next call asks again
+				}
 				close(q.done)
 			}
 			n.mu.Unlock()
@@ -99,8 +148,9 @@ func (n *Session) refreshRoots() *rootsQuery {
 	return q
 }
 
-// queryRoots sends one roots/list and waits for the answer.
-func (n *Session) queryRoots() Roots {
+// queryRoots sends one roots/list and waits for the answer; lost says that
+// there was none.
+func (n *Session) queryRoots(way wayBack) (roots Roots, lost bool) {
 	answer := make(chan mcpwire.Message, 1)
 	n.mu.Lock()
 	n.asked++
@@ -114,16 +164,18 @@ func (n *Session) queryRoots() Roots {
 	}()
 	timeout := time.NewTimer(RootsTimeout)
 	defer timeout.Stop()
-	if err := n.ask([]byte(`{"jsonrpc":"2.0","id":` + string(id) + `,"method":"roots/list"}`)); err != nil {
-		return Roots{Why: textsafe.Clean("the client can't be reached")}
+	if err := way.send([]byte(`{"jsonrpc":"2.0","id":` + string(id) + `,"method":"roots/list"}`)); err != nil {
+		return Roots{Why: textsafe.Clean("the client can't be reached")}, true
 	}
 	select {
 	case m := <-answer:
-		return readRoots(m)
+		return readRoots(m), false
+	case <-way.gone:
+		return Roots{Why: textsafe.Clean("the stream that asked the client for its roots has ended")}, true
 	case <-timeout.C:
-		return Roots{Why: textsafe.Clean("the client did not report its roots in time")}
+		return Roots{Why: textsafe.Clean("the client did not report its roots in time")}, true
 	case <-n.over:
-		return Roots{Why: textsafe.Clean("the session is over")}
+		return Roots{Why: textsafe.Clean("the session is over")}, true
 	}
 }
 

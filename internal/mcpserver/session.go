@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"strconv"
 	"sync"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -20,20 +21,27 @@ type Send func(frame []byte) error
 // Session is one connection. Each direction has its own table of ids: those of
 // the client's requests in inFlight, those of ours in pending.
 type Session struct {
-	id   string
-	ask  Send          // for our own requests; nil where the transport has no way back
-	over chan struct{} // closed by Close
-	work sync.WaitGroup
+	id  string
+	ask Send // for our own requests; nil where the transport has no way back
+	// apart: each request is one of its own, as in the stateless era over HTTP,
+	// where clients that know nothing of each other use the same ids.
+	apart bool
+	// byCall: our own requests travel with a call of the client, see WayBack.
+	byCall bool
+	over   chan struct{} // closed by Close
+	work   sync.WaitGroup
 
 	mu       sync.Mutex
 	inFlight map[mcpwire.ID]*Call // not yet answered
 	running  int                  // with those whose answer is being sent
 	pending  map[mcpwire.ID]chan mcpwire.Message
 	asked    int
+	keys     int    // given to the calls of a session whose requests are apart
 	version  string // negotiated by initialize, "" before
 	client   Client
 	roots    *rootsQuery
 	hasRoots bool
+	ending   bool // no new call starts
 	closed   bool
 }
 
@@ -72,7 +80,14 @@ func (n *Session) Client() Client {
 // Close cancels every call of the session and waits for them until ctx is
 // done; it reports whether all have ended. No new call starts after it.
 func (n *Session) Close(ctx context.Context) bool {
+	n.shut()
+	return n.wait(ctx)
+}
+
+// shut is Close without the waiting.
+func (n *Session) shut() {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	if !n.closed {
 		n.closed = true
 		close(n.over)
@@ -80,8 +95,6 @@ func (n *Session) Close(ctx context.Context) bool {
 	for _, c := range n.inFlight {
 		c.cancel()
 	}
-	n.mu.Unlock()
-	return n.wait(ctx)
 }
 
 // Go runs f beside a call of the session. It may outlive the call, and the end
@@ -103,19 +116,31 @@ func (n *Session) wait(ctx context.Context) bool {
 	}
 }
 
+// end keeps new calls from starting; those in flight go on.
+func (n *Session) end() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ending = true
+}
+
 // register enters a call, unless its id is in use or there are too many.
 func (n *Session) register(c *Call) *fault.Error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch _, used := n.inFlight[c.id]; {
+	c.key = c.id
+	if n.apart {
+		n.keys++
+		c.key += mcpwire.ID("#" + strconv.Itoa(n.keys)) // no JSON, so nobody's id
+	}
+	switch _, used := n.inFlight[c.key]; {
 	case used:
 		return &fault.Error{Code: fault.FrameInvalid, Rule: "the id is that of a request still in progress"}
 	case n.running >= MaxInFlight:
 		return &fault.Error{Code: fault.LimitExceeded, Rule: "too many calls are in progress", Hint: "call again when one has ended", Retry: true}
-	case n.closed:
+	case n.ending || n.closed:
 		return &fault.Error{Code: fault.Cancelled}
 	}
-	n.inFlight[c.id] = c
+	n.inFlight[c.key] = c
 	n.running++
 	n.work.Add(1)
 	return nil
@@ -126,8 +151,8 @@ func (n *Session) register(c *Call) *fault.Error {
 func (n *Session) release(c *Call) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.inFlight[c.id] == c {
-		delete(n.inFlight, c.id)
+	if n.inFlight[c.key] == c {
+		delete(n.inFlight, c.key)
 	}
 }
 
