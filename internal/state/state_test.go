@@ -81,6 +81,36 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestUpgrade: the unsigned log of layout 1 is put aside, byte for byte, and
+// a process that still writes to it does so there.
+func TestUpgrade(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	must(t, os.MkdirAll(filepath.Join(dir, "audit"), 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "version"), []byte("1\n"), 0o600))
+	old, err := os.Create(filepath.Join(dir, "audit", "000001.jsonl"))
+	must(t, err)
+	defer old.Close()
+	_, err = old.WriteString("before\n")
+	must(t, err)
+	for range 2 {
+		if _, err := Open(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = old.WriteString("after\n")
+	must(t, err)
+	got, err := os.ReadFile(filepath.Join(dir, "audit", "unsigned-000001.jsonl"))
+	if err != nil || string(got) != "before\nafter\n" {
+		t.Errorf("put aside: %q, %v", got, err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "audit", "000001.jsonl")); !os.IsNotExist(err) {
+		t.Errorf("the old log is still in the new one's place: %v", err)
+	}
+	if err := CheckVersion(dir); err != nil {
+		t.Error(err)
+	}
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
