@@ -269,6 +269,9 @@ func (s *Server) serve(ctx context.Context, r request) func() {
 	case "tools/call":
 		return s.call(ctx, r)
 	default:
+		if work, ok := s.serveResource(ctx, r); ok {
+			return work
+		}
 		r.status.set(http.StatusNotFound)
 		s.refuse(r, &fault.Error{Code: fault.MethodUnknown}, 0, "")
 	}

@@ -79,7 +79,12 @@ type Result struct {
 	// show it instead of the text, so it is set only with the envelope off.
 	Structured json.RawMessage
 	Meta       []Meta
+
+	refused fault.Code // of a Refusal
 }
+
+// errorMeta is where a refusal has its code, rule and record.
+const errorMeta = "dev.postern/error"
 
 // Refusal is the result of a call that was refused or failed: the three lines
 // as text, and code, rule and the id of the record in _meta. A record of ""
@@ -93,7 +98,8 @@ func Refusal(err *fault.Error, record string) Result {
 	return Result{
 		Content: []Content{Own(textsafe.Block(err.Lines()))},
 		IsError: true,
-		Meta:    []Meta{{"dev.postern/error", append(b, '}')}},
+		Meta:    []Meta{{errorMeta, append(b, '}')}},
+		refused: err.Code,
 	}
 }
 

@@ -78,6 +78,7 @@ type Tool struct {
 // Config is what a server is made of. Tools and Version are required.
 type Config struct {
 	Tools        []Tool
+	Resources    *Resources // nil: none are offered
 	Version      string
 	Instructions textsafe.Text
 	// Log gets what goes wrong inside; nil discards it. It must not write to
@@ -91,16 +92,17 @@ type Config struct {
 // Server is a table of tools and the limits that its sessions share. It is
 // safe for concurrent use.
 type Server struct {
-	tools   map[string]*Tool
-	info    []byte // serverInfo
-	intro   []byte // capabilities, instructions
-	list    []byte // tools
-	log     *slog.Logger
-	refused func(*Session, *fault.Error)
-	loads   [Large + 1]chan struct{}
-	buffers sync.Pool
-	limit   int // of one line, in bytes
-	frames  int // of the lines in work, in bytes
+	tools     map[string]*Tool
+	resources *offer // nil without
+	info      []byte // serverInfo
+	intro     []byte // capabilities, instructions
+	list      []byte // tools
+	log       *slog.Logger
+	refused   func(*Session, *fault.Error)
+	loads     [Large + 1]chan struct{}
+	buffers   sync.Pool
+	limit     int // of one line, in bytes
+	frames    int // of the lines in work, in bytes
 }
 
 // New makes a server. It fails on a tool without a name, handler or class, on
@@ -121,7 +123,11 @@ func New(c Config) (*Server, error) {
 		s.refused = func(*Session, *fault.Error) {}
 	}
 	s.info = append(mcpwire.AppendString([]byte(`{"name":"postern","version":`), c.Version), '}')
-	s.intro = []byte(`"capabilities":{"tools":{"listChanged":false}}`)
+	var err error
+	if s.resources, err = newOffer(c.Resources); err != nil {
+		return nil, err
+	}
+	s.intro = append(s.resources.appendCapability([]byte(`"capabilities":{"tools":{"listChanged":false}`)), '}')
 	if text := c.Instructions.String(); text != "" {
 		s.intro = mcpwire.AppendString(append(s.intro, `,"instructions":`...), text)
 	}

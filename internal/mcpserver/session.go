@@ -43,6 +43,8 @@ type Session struct {
 	hasRoots bool
 	ending   bool // no new call starts
 	closed   bool
+
+	subs subscriptions
 }
 
 // Client is what a client says of itself. It is shown, never matched.
