@@ -136,7 +136,7 @@ func (f *document) rules(n *yaml.Node, what string) map[core.Action]policy.Rules
 	known := fields{}
 	for _, a := range core.Actions() {
 		read := func(n *yaml.Node) { out[a] = f.rule(a, n) }
-		if !a.IsFile() || a == core.FSWatch { // no door of this release asks for them
+		if !a.IsFile() { // no door of this release asks for them
 			read = f.unheeded(a.String(), read)
 		}
 		known[a.String()] = read
