@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package listen
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/postern-gate/postern/core/fault"
+)
+
+// Rules are what a request must meet. The zero value lets none through.
+type Rules struct {
+	// Hosts are the values of Host that are answered, as HostsOf makes them.
+	Hosts []string
+	// Origins are the origins of web pages that may send requests, usually none.
+	Origins []string
+	// Token is what Authorization: Bearer must hold; an empty one fits nothing.
+	Token string
+	// MaxBody is the longest body in bytes; 0 admits none.
+	MaxBody int64
+	// Refused, if set, is told of requests that were refused, of a flood only
+	// of some.
+	Refused func(*fault.Error)
+}
+
+// verdict is a status and the rule that a request breaks; 0 lets it through.
+type verdict struct {
+	status int
+	rule   string
+}
+
+var passed = verdict{}
+
+// Guard returns the handler that lets next see only what the rules allow.
+func Guard(next http.Handler, rules Rules) http.Handler {
+	told := newPacer()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		head := w.Header()
+		head.Set("Cache-Control", "no-store")
+		head.Set("X-Content-Type-Options", "nosniff")
+		if v := rules.judge(r); v != passed {
+			if rules.Refused != nil && told.next() {
+				rules.Refused(&fault.Error{Code: fault.RequestInvalid, Rule: v.rule})
+			}
+			refuse(w, v)
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, rules.MaxBody)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// refuse answers without a word of what was right, and ends the connection: what
+// follows on it is not looked at.
+func refuse(w http.ResponseWriter, v verdict) {
+	head := w.Header()
+	head.Set("Connection", "close")
+	head.Set("Content-Type", "text/plain; charset=utf-8")
+	if v.status == http.StatusUnauthorized {
+		head.Set("WWW-Authenticate", "Bearer")
+	}
+	w.WriteHeader(v.status)
+	_, _ = w.Write([]byte(v.rule + "\n")) // a client that has gone is none of our business
+}
+
+func (rules *Rules) judge(r *http.Request) verdict {
+	switch {
+	case !strings.HasPrefix(r.RequestURI, "/"):
+		return verdict{http.StatusBadRequest, "the target of the request is not a path"}
+	case !rules.hostFits(r.Host):
+		return verdict{http.StatusForbidden, "the Host is not one of this server"}
+	case !rules.originFits(r.Header.Values("Origin")):
+		return verdict{http.StatusForbidden, "the Origin is not listed"}
+	case len(r.Header.Values("Upgrade")) > 0:
+		return verdict{http.StatusBadRequest, "there is nothing to upgrade to"}
+	case !rules.tokenFits(r.Header.Values("Authorization")):
+		return verdict{http.StatusUnauthorized, "the request is not authorized"}
+	case r.ContentLength > rules.MaxBody:
+		return verdict{http.StatusRequestEntityTooLarge, "the body is longer than the limit"}
+	}
+	return passed
+}
+
+func (rules *Rules) hostFits(host string) bool {
+	return host != "" && slices.Contains(rules.Hosts, host)
+}
+
+// originFits: a browser names the origin of the page that sends, "null" where it
+// hides it. No browser leaves it out of a request that reaches another origin
+// with a method or a header that is needed here.
+func (rules *Rules) originFits(origins []string) bool {
+	switch len(origins) {
+	case 0:
+		return true
+	case 1:
+		return origins[0] != "null" && origins[0] != "" && slices.Contains(rules.Origins, origins[0])
+	}
+	return false
+}
+
+func (rules *Rules) tokenFits(authorization []string) bool {
+	if len(authorization) != 1 || rules.Token == "" {
+		return false
+	}
+	scheme, token, _ := strings.Cut(authorization[0], " ")
+	if !strings.EqualFold(scheme, "bearer") {
+		return false
+	}
+	// Of equal length whatever was sent, so that the time says nothing.
+	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(rules.Token))
+	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
+}
