@@ -18,17 +18,18 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/fsserver"
+	"github.com/postern-gate/postern/internal/mcpserver"
 )
 
 func newServe(env *Env) *cobra.Command {
-	var o options
-	var envelope string
+	var o serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve [flags] [DIR...]",
-		Short: "serve folders to an MCP client, on stdio",
+		Short: "serve folders to an MCP client, on stdio or HTTP",
 		Example: `  postern serve .
   postern serve --read-only ~/notes ~/papers
-  postern serve --agent codex --policy team.yaml .`,
+  postern serve --agent codex --policy team.yaml .
+  postern serve --http auto .`,
 		Long: `a filesystem server for MCP clients that takes the place of the reference
 server: the same 14 tools, and three more. nothing beneath it leaves the
 folders given, every call is decided by the policy and recorded. without DIR
@@ -39,20 +40,35 @@ it; --envelope=off gives the reference server's plain text, scrubbed
 
 a change of the policy is in force within a second; one that is not valid is
 reported here, and the last good policy stays. it ends with its input, or when
-interrupted`,
+interrupted
+
+--http serves any number of clients at http://127.0.0.1:PORT/mcp instead. who
+sends the token may use it; port and token of the same folders stay the same`,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, dirs []string) error {
-			return o.serve(cmd.Context(), env, dirs, envelope)
+			return o.serve(cmd.Context(), env, dirs)
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 	}
-	agentFlag(cmd, &o)
-	policyFlag(cmd, &o)
+	agentFlag(cmd, &o.options)
+	policyFlag(cmd, &o.options)
 	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "nothing can be changed, and no tool that would is offered")
-	textFlag(cmd, &envelope, "envelope", "on|off", "mark text from files as data (on, unless the policy says off)", "on", "off")
+	textFlag(cmd, &o.envelope, "envelope", "on|off", "mark text from files as data (on, unless the policy says off)", "on", "off")
+	textFlag(cmd, &o.http, "http", "ADDR", "serve on HTTP: 127.0.0.1:PORT, PORT, or auto")
+	textFlag(cmd, &o.accept, "accept", "expose", "let --http listen where other machines reach it", "expose")
+	cmd.Flags().BoolVar(&o.json, "json", false, "with --http, print the endpoint as one JSON document")
 	return cmd
+}
+
+// serveOptions are the flags of serve.
+type serveOptions struct {
+	options
+	envelope string
+	http     string
+	accept   string
+	json     bool
 }
 
 // terminal reports whether a person types there rather than a client.
@@ -61,10 +77,14 @@ func terminal(in io.Reader) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-func (o *options) serve(ctx context.Context, env *Env, dirs []string, envelope string) (err error) {
+func (o *serveOptions) serve(ctx context.Context, env *Env, dirs []string) (err error) {
 	// A client that went away is an error of the write, not the end of this
 	// process: what is buffered for the log is still written.
 	signal.Ignore(syscall.SIGPIPE)
+	address, err := o.address()
+	if err != nil {
+		return err
+	}
 	w, err := o.load(env, dirs)
 	if err != nil {
 		return err
@@ -84,20 +104,30 @@ func (o *options) serve(ctx context.Context, env *Env, dirs []string, envelope s
 		fmt.Fprintln(env.Err, "nothing can be recorded, so every change is refused\n"+explained(&f))
 	}
 	o.unknownAgent(env, w.live.Current())
-	s := w.live.Current().Settings
-	server, err := fsserver.New(fsserver.Options{
-		Gate: o.gate(w, state, state), Bare: bare(envelope, s.Envelope), ReadOnly: o.readOnly, Off: s.ToolsOff,
-		Answer: s.Limits.Answer, WholeRead: s.Limits.WholeRead, WalkEntries: s.Limits.WalkEntries,
-		CallTime: s.Limits.Call, Version: buildVersion(), Log: slog.New(slog.NewTextHandler(env.Err, nil)),
-	})
+	server, err := o.server(env, w, state)
 	if err != nil {
 		return err
 	}
 	defer lookAfter(ctx, state)()
+	if o.http != "" {
+		return o.serveHTTP(ctx, env, w, server, address)
+	}
 	if terminal(env.In) {
 		fmt.Fprintln(env.Err, "waiting for an MCP client on stdin: put this command into a client's configuration; ctrl-c ends it")
 	}
 	return connection(ctx, server.ServeStdio(ctx, env.In, env.Out))
+}
+
+// server is the table of tools, the same on every transport.
+func (o *serveOptions) server(env *Env, w *workspace, state *enforce.State) (*mcpserver.Server, error) {
+	s := w.live.Current().Settings
+	gate := o.gate(w, state, state)
+	gate.Subject = o.subject(o.source())
+	return fsserver.New(fsserver.Options{
+		Gate: gate, Bare: bare(o.envelope, s.Envelope), ReadOnly: o.readOnly, Off: s.ToolsOff,
+		Answer: s.Limits.Answer, WholeRead: s.Limits.WholeRead, WalkEntries: s.Limits.WalkEntries,
+		CallTime: s.Limits.Call, Version: buildVersion(), Log: slog.New(slog.NewTextHandler(env.Err, nil)),
+	})
 }
 
 // lookAfter finds out, while the server already answers, what became of the

@@ -27,10 +27,11 @@ type Rules struct {
 	Refused func(*fault.Error)
 }
 
-// verdict is a status and the rule that a request breaks; 0 lets it through.
+// verdict is a status, the part of the request that it is about and the rule
+// that this breaks; 0 lets it through.
 type verdict struct {
-	status int
-	rule   string
+	status     int
+	part, rule string
 }
 
 var passed = verdict{}
@@ -44,7 +45,7 @@ func Guard(next http.Handler, rules Rules) http.Handler {
 		head.Set("X-Content-Type-Options", "nosniff")
 		if v := rules.judge(r); v != passed {
 			if rules.Refused != nil && told.next() {
-				rules.Refused(&fault.Error{Code: fault.RequestInvalid, Rule: v.rule})
+				rules.Refused(&fault.Error{Code: fault.RequestInvalid, Resource: "http " + v.part, Rule: v.rule})
 			}
 			refuse(w, v)
 			return
@@ -70,17 +71,17 @@ func refuse(w http.ResponseWriter, v verdict) {
 func (rules *Rules) judge(r *http.Request) verdict {
 	switch {
 	case !strings.HasPrefix(r.RequestURI, "/"):
-		return verdict{http.StatusBadRequest, "the target of the request is not a path"}
+		return verdict{http.StatusBadRequest, "target", "the target of the request is not a path"}
 	case !rules.hostFits(r.Host):
-		return verdict{http.StatusForbidden, "the Host is not one of this server"}
+		return verdict{http.StatusForbidden, "host", "the Host is not one of this server"}
 	case !rules.originFits(r.Header.Values("Origin")):
-		return verdict{http.StatusForbidden, "the Origin is not listed"}
+		return verdict{http.StatusForbidden, "origin", "the Origin is not listed"}
 	case len(r.Header.Values("Upgrade")) > 0:
-		return verdict{http.StatusBadRequest, "there is nothing to upgrade to"}
+		return verdict{http.StatusBadRequest, "upgrade", "there is nothing to upgrade to"}
 	case !rules.tokenFits(r.Header.Values("Authorization")):
-		return verdict{http.StatusUnauthorized, "the request is not authorized"}
+		return verdict{http.StatusUnauthorized, "token", "the request is not authorized"}
 	case r.ContentLength > rules.MaxBody:
-		return verdict{http.StatusRequestEntityTooLarge, "the body is longer than the limit"}
+		return verdict{http.StatusRequestEntityTooLarge, "body", "the body is longer than the limit"}
 	}
 	return passed
 }

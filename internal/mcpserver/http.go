@@ -5,6 +5,7 @@ package mcpserver
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -112,6 +113,7 @@ func (h *HTTP) refuse(w http.ResponseWriter, n *Session, status int, err *fault.
 	if n == nil {
 		n = h.stateless
 	}
+	err.Resource = "http " + strconv.Itoa(status)
 	h.s.refused(n, err)
 	h.write(w, status, appendError(nil, "", err, 0, ""))
 }
@@ -162,7 +164,7 @@ func (h *HTTP) delete(w http.ResponseWriter, r *http.Request) {
 func (h *HTTP) session(w http.ResponseWriter, r *http.Request) *httpSession {
 	ids := r.Header.Values(headerSession)
 	if version := r.Header.Values(headerVersion); len(version) > 1 || len(version) == 1 && !known(version[0]) {
-		h.s.refused(h.stateless, &fault.Error{Code: fault.RequestInvalid, Rule: wrongVersion})
+		h.s.refused(h.stateless, &fault.Error{Code: fault.RequestInvalid, Resource: "http 400", Rule: wrongVersion})
 		h.write(w, http.StatusBadRequest, appendUnsupported(nil, "", version[0]))
 		return nil
 	}
