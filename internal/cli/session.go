@@ -130,7 +130,7 @@ func (o *options) gate(w *workspace, recorder enforce.Recorder, locker enforce.L
 	cfg := w.live.Current()
 	gate := enforce.Options{
 		Workspace: w.Workspace, Decider: w.live, Recorder: recorder, Locker: locker, Subject: o.subject("serve"),
-		PolicyFile: policyFile(cfg), ReadsNeedAudit: cfg.Settings.Audit.DenyReads,
+		PolicyFile: policyFile(cfg), ReadsNeedAudit: cfg.Settings.Audit.DenyReads, Watcher: &enforce.Watcher{},
 	}
 	if o.readOnly {
 		gate.Decider = readOnly{w.live}

@@ -30,6 +30,7 @@ type client struct {
 	gone  bool
 	// progress are the notifications that came.
 	progress []string
+	updates  []string
 	writes   sync.Mutex
 }
 
@@ -72,6 +73,12 @@ func (c *client) receive(in io.Reader) {
 		}
 		if f.Method == "roots/list" {
 			go c.sendRoots(f.ID)
+			continue
+		}
+		if f.Method == "notifications/resources/updated" {
+			c.mu.Lock()
+			c.updates = append(c.updates, string(line))
+			c.mu.Unlock()
 			continue
 		}
 		if f.Method == "notifications/progress" {

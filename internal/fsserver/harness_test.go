@@ -126,6 +126,7 @@ func (s setup) options() (Options, func(), error) {
 		Gate: enforce.Options{
 			Workspace: ws, Decider: p, Recorder: state, Locker: state,
 			Subject: core.Subject{Agent: "test", Source: "serve", Level: core.LevelSDK}, PolicyFile: "policy.yaml",
+			Watcher: &enforce.Watcher{},
 		},
 		Bare: s.Bare, ReadOnly: s.ReadOnly, Off: s.Off, CallTime: s.CallTime, Version: "test",
 	}

@@ -28,7 +28,10 @@ type view struct {
 // view asks the session for the client's roots. A client that reports none, or
 // an empty list, narrows nothing; one whose list can't be used opens nothing.
 func (s *server) view(ctx context.Context, session *mcpserver.Session) view {
-	roots := session.Roots(ctx)
+	return s.viewOf(session.Roots(ctx))
+}
+
+func (s *server) viewOf(roots mcpserver.Roots) view {
 	if roots.State == mcpserver.RootsNone || roots.State == mcpserver.RootsKnown && len(roots.URIs) == 0 {
 		return view{all: true, empty: roots.State == mcpserver.RootsKnown}
 	}

@@ -138,7 +138,7 @@ func (s *server) mcp() (*mcpserver.Server, error) {
 		}
 	}
 	return mcpserver.New(mcpserver.Config{
-		Tools: tools, Version: s.o.Version, Log: s.o.Log, Instructions: textsafe.Block(instructions),
+		Resources: s.resources(), Tools: tools, Version: s.o.Version, Log: s.o.Log, Instructions: textsafe.Block(instructions),
 		Refused: s.recordRefused,
 	})
 }

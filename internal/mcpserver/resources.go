@@ -249,3 +249,22 @@ func refusedNumber(code fault.Code, modern bool) int {
 	}
 	return internalError
 }
+
+// KnownRoots returns what the client reported last, without asking it; false
+// where it has reported nothing since it said that its roots changed.
+func (n *Session) KnownRoots() (Roots, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case !n.hasRoots || !n.byCall && n.ask == nil:
+		return Roots{State: RootsNone}, true
+	case n.roots == nil:
+		return Roots{}, false
+	}
+	select {
+	case <-n.roots.done:
+		return n.roots.roots, true
+	default:
+		return Roots{}, false
+	}
+}

@@ -226,7 +226,9 @@ func TestListen(t *testing.T) {
 	if line := w.next(); !strings.Contains(line, `"id":9,"result":{"resultType":"complete"`) {
 		t.Error("not ended gracefully: " + line)
 	}
-	<-w.served
+	if err := <-w.served; err != nil {
+		t.Error(err)
+	}
 	if s.watched() != 0 {
 		t.Error("a watch outlives its session")
 	}
@@ -357,7 +359,7 @@ func TestListenOverHTTP(t *testing.T) {
 	} {
 		r.Header.Set(k, v)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := srv.Client().Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -385,5 +387,5 @@ func TestListenOverHTTP(t *testing.T) {
 			t.Fatal("a watch outlives its stream")
 		}
 	}
-	http.DefaultClient.CloseIdleConnections()
+	srv.Client().CloseIdleConnections()
 }
