@@ -115,7 +115,11 @@ func (h *HTTP) refuse(w http.ResponseWriter, n *Session, status int, err *fault.
 	}
 	err.Resource = "http " + strconv.Itoa(status)
 	h.s.refused(n, err)
-	h.write(w, status, appendError(nil, "", err, 0, ""))
+	number := 0 // that of the fault
+	if status < http.StatusInternalServerError {
+		number = mcpwire.InvalidRequest
+	}
+	h.write(w, status, appendError(nil, "", err, number, ""))
 }
 
 func (h *HTTP) write(w http.ResponseWriter, status int, frame []byte) {
