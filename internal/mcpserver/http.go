@@ -86,7 +86,7 @@ func (s *Server) HTTP() *HTTP {
 func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-h.closing:
-		h.refuse(w, nil, http.StatusServiceUnavailable, &fault.Error{Code: fault.Cancelled, Rule: "the server is ending"})
+		h.refuse(w, nil, "", http.StatusServiceUnavailable, &fault.Error{Code: fault.Cancelled, Rule: "the server is ending"})
 		return
 	default:
 	}
@@ -95,7 +95,7 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.post(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodDelete, r.Header.Get(headerVersion) == stateless:
 		w.Header().Set("Allow", "GET, POST, DELETE")
-		h.refuse(w, nil, http.StatusMethodNotAllowed, &fault.Error{Code: fault.RequestInvalid, Rule: "the method is not one of this endpoint"})
+		h.refuse(w, nil, "", http.StatusMethodNotAllowed, &fault.Error{Code: fault.RequestInvalid, Rule: "the method is not one of this endpoint"})
 	case r.Method == http.MethodGet:
 		h.get(w, r)
 	default:
@@ -107,9 +107,9 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // token.
 func (h *HTTP) Refused(err *fault.Error) { h.s.refused(h.stateless, err) }
 
-// refuse answers with an HTTP status and a protocol error without an id, and
-// has it recorded. A nil session stands for none.
-func (h *HTTP) refuse(w http.ResponseWriter, n *Session, status int, err *fault.Error) {
+// refuse answers with an HTTP status and a protocol error, and has it recorded.
+// A nil session stands for none.
+func (h *HTTP) refuse(w http.ResponseWriter, n *Session, id mcpwire.ID, status int, err *fault.Error) {
 	if n == nil {
 		n = h.stateless
 	}
@@ -119,7 +119,7 @@ func (h *HTTP) refuse(w http.ResponseWriter, n *Session, status int, err *fault.
 	if status < http.StatusInternalServerError {
 		number = mcpwire.InvalidRequest
 	}
-	h.write(w, status, appendError(nil, "", err, number, ""))
+	h.write(w, status, appendError(nil, id, err, number, ""))
 }
 
 func (h *HTTP) write(w http.ResponseWriter, status int, frame []byte) {
@@ -131,17 +131,17 @@ func (h *HTTP) write(w http.ResponseWriter, status int, frame []byte) {
 // get opens the one stream of a session for messages that belong to no call.
 func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 	if _, events := accepts(r.Header); !events {
-		h.refuse(w, nil, http.StatusNotAcceptable, &fault.Error{Code: fault.RequestInvalid, Rule: "Accept does not hold text/event-stream"})
+		h.refuse(w, nil, "", http.StatusNotAcceptable, &fault.Error{Code: fault.RequestInvalid, Rule: "Accept does not hold text/event-stream"})
 		return
 	}
-	hs := h.session(w, r)
+	hs := h.session(w, r, "")
 	if hs == nil {
 		return
 	}
 	defer h.sessions.release(hs)
 	st := newStream(r.Context(), h)
 	if !hs.listen(st) {
-		h.refuse(w, hs.n, http.StatusConflict, &fault.Error{Code: fault.RequestInvalid, Rule: "the session has such a stream already"})
+		h.refuse(w, hs.n, "", http.StatusConflict, &fault.Error{Code: fault.RequestInvalid, Rule: "the session has such a stream already"})
 		return
 	}
 	h.sessions.release(hs) // it may be evicted while it only listens
@@ -152,7 +152,7 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 
 // delete ends a session.
 func (h *HTTP) delete(w http.ResponseWriter, r *http.Request) {
-	hs := h.session(w, r)
+	hs := h.session(w, r, "")
 	if hs == nil {
 		return
 	}
@@ -165,20 +165,20 @@ func (h *HTTP) delete(w http.ResponseWriter, r *http.Request) {
 }
 
 // session finds the session that a request names and holds it, or answers.
-func (h *HTTP) session(w http.ResponseWriter, r *http.Request) *httpSession {
+func (h *HTTP) session(w http.ResponseWriter, r *http.Request, id mcpwire.ID) *httpSession {
 	ids := r.Header.Values(headerSession)
 	if version := r.Header.Values(headerVersion); len(version) > 1 || len(version) == 1 && !known(version[0]) {
 		h.s.refused(h.stateless, &fault.Error{Code: fault.RequestInvalid, Resource: "http 400", Rule: wrongVersion})
-		h.write(w, http.StatusBadRequest, appendUnsupported(nil, "", version[0]))
+		h.write(w, http.StatusBadRequest, appendUnsupported(nil, id, version[0]))
 		return nil
 	}
 	if len(ids) != 1 {
-		h.refuse(w, nil, http.StatusBadRequest, &fault.Error{Code: fault.RequestInvalid, Rule: "the request has no " + headerSession + ", which initialize gives out"})
+		h.refuse(w, nil, id, http.StatusBadRequest, &fault.Error{Code: fault.RequestInvalid, Rule: "the request has no " + headerSession + ", which initialize gives out"})
 		return nil
 	}
 	hs := h.sessions.find(ids[0], bearer(r))
 	if hs == nil {
-		h.refuse(w, nil, http.StatusNotFound, &fault.Error{Code: fault.RequestInvalid, Rule: "there is no such session", Hint: "initialize again"})
+		h.refuse(w, nil, id, http.StatusNotFound, &fault.Error{Code: fault.RequestInvalid, Rule: "there is no such session", Hint: "initialize again"})
 	}
 	return hs
 }

@@ -18,12 +18,12 @@ import (
 // post takes one message.
 func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	if status, rule := mediaTypes(r.Header); status != 0 {
-		h.refuse(w, nil, status, &fault.Error{Code: fault.RequestInvalid, Rule: rule})
+		h.refuse(w, nil, "", status, &fault.Error{Code: fault.RequestInvalid, Rule: rule})
 		return
 	}
 	body, status, err := h.read(w, r)
 	if err != nil {
-		h.refuse(w, nil, status, fault.As(err))
+		h.refuse(w, nil, "", status, fault.As(err))
 		return
 	}
 	done := func() { h.bodies.free(cap(body)) }
@@ -65,7 +65,7 @@ func (h *HTTP) take(w http.ResponseWriter, r *http.Request, st *stream, body []b
 	case modern && m.Kind == mcpwire.Notification:
 		w.WriteHeader(http.StatusAccepted) // that revision has none which means anything here
 	case modern:
-		h.refuse(w, nil, http.StatusBadRequest, &fault.Error{Code: fault.RequestInvalid, Rule: "this revision has no responses of the client"})
+		h.refuse(w, nil, "", http.StatusBadRequest, &fault.Error{Code: fault.RequestInvalid, Rule: "this revision has no responses of the client"})
 	case m.Kind == mcpwire.Request && m.Method == "initialize" && len(r.Header.Values(headerSession)) == 0:
 		return h.initialize(w, r, st, q)
 	default:
@@ -110,7 +110,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, st *stream, q 
 	if !h.sessions.add(hs) {
 		st.close()
 		w.Header().Set("Retry-After", "10")
-		h.refuse(w, nil, http.StatusServiceUnavailable, &fault.Error{
+		h.refuse(w, nil, q.id, http.StatusServiceUnavailable, &fault.Error{
 			Code: fault.LimitExceeded, Rule: "all sessions have calls in progress", Hint: "try again when one has ended", Retry: true,
 		})
 		return nil, false
@@ -122,7 +122,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, st *stream, q 
 // inSession dispatches a message of an older revision. Its work goes on when
 // the client has gone: only notifications/cancelled cancels.
 func (h *HTTP) inSession(w http.ResponseWriter, r *http.Request, st *stream, m mcpwire.Message, q request) (work func(), ok bool) {
-	hs := h.session(w, r)
+	hs := h.session(w, r, m.ID)
 	if hs == nil {
 		return nil, false
 	}
