@@ -6,6 +6,7 @@
 package state
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/state/lock"
 )
 
 // Version is the layout that this program reads and writes.
@@ -97,10 +99,12 @@ func private(path string) error {
 	return closedToOthers(path, info)
 }
 
+// checkVersion takes a file without content for one that is missing: a power
+// cut may leave it so.
 func (d Dir) checkVersion() error {
 	file := d.Join("version")
 	switch got, err := readVersion(file); {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), err == nil && got == "":
 		return d.writeVersion(file)
 	case err == nil && got == "1":
 		return d.upgrade(file)
@@ -127,11 +131,25 @@ func readVersion(file string) (string, error) {
 	return strings.TrimSpace(string(data)), err
 }
 
+// upgradeKey is the lock of an upgrade: no file's, whose keys are hashes.
+const upgradeKey = 1
+
 // upgrade goes on from layout 1, whose log was one unsigned file: that is put
 // aside as it is. A process that still writes to it does so there.
 func (d Dir) upgrade(file string) error {
-	err := os.Rename(d.Join("audit", "000001.jsonl"), d.Join("audit", "unsigned-000001.jsonl"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	release, err := lock.Open(d.Join("locks")).Lock(context.Background(), upgradeKey)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if got, err := readVersion(file); err != nil || got != "1" {
+		return CheckVersion(d.path) // somebody else was first
+	}
+	old, aside := d.Join("audit", "000001.jsonl"), d.Join("audit", "unsigned-000001.jsonl")
+	if err := os.Link(old, aside); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
+		return invalid("the unsigned log of an earlier version can't be put aside", "move it yourself", err)
+	}
+	if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return invalid("the unsigned log of an earlier version can't be put aside", "move it yourself", err)
 	}
 	return d.writeVersion(file)
@@ -146,7 +164,7 @@ func (d Dir) writeVersion(file string) error {
 	}
 	defer os.Remove(tmp.Name())
 	_, werr := tmp.WriteString(Version + "\n")
-	if err := errors.Join(werr, tmp.Close()); err != nil {
+	if err := errors.Join(werr, tmp.Sync(), tmp.Close()); err != nil {
 		return invalid("the state directory can't be written", "free space, or set POSTERN_STATE to another place", err)
 	}
 	if err := os.Rename(tmp.Name(), file); err != nil {

@@ -103,7 +103,7 @@ type fate uint8
 const (
 	counted fate = iota // a call that changed nothing: its number is told later
 	kept                // what happened can't be told again: tried later
-	refused             // the caller is told and does nothing
+	refused             // an intent: the caller is told and does nothing
 )
 
 // batch is lines that are written together.
@@ -139,8 +139,8 @@ func (b *batch) add(line []byte, f fate) {
 
 // Record appends the event. With sync it returns once the line, and all before
 // it, is on disk. Without, the line is written within FlushAfter; while the
-// log can't be written each call tries again and returns why not, so that the
-// caller can apply its rule for reads.
+// log can't be written, which is tried again each second, it returns why not,
+// so that the caller can apply its rule for reads.
 //
 // Errors are faults: audit.unwritable, or audit.broken and audit.truncated for
 // a log that doesn't go on from its last checkpoint.
@@ -152,22 +152,25 @@ func (l *Log) Record(e core.Event, sync bool) error {
 	}
 	b := l.pending
 	b.buf = l.enc.append(b.buf, e)
-	b.lines = append(b.lines, pendingLine{len(b.buf), fateOf(e, sync)})
+	b.lines = append(b.lines, pendingLine{len(b.buf), fateOf(e)})
 	b.sync = b.sync || sync
-	wait := sync || l.problem != nil || len(b.buf) >= flushAt
+	full, problem := len(b.buf) >= flushAt, l.problem
+	if problem != nil && len(b.buf) > keepAtMost {
+		l.giveUp(b)
+	}
 	l.schedule()
 	l.mu.Unlock()
-	if !wait {
-		return nil
+	if sync || full && problem == nil {
+		return l.flush(b)
 	}
-	return l.flush(b)
+	return problem
 }
 
-func fateOf(e core.Event, sync bool) fate {
+func fateOf(e core.Event) fate {
 	switch {
-	case sync:
+	case e.Phase == core.PhaseIntent:
 		return refused
-	case e.Phase == core.PhaseDecision:
+	case e.Phase == core.PhaseDecision && e.Code == "":
 		return counted
 	default:
 		return kept
@@ -235,28 +238,30 @@ func (l *Log) commitPending(sealed bool) error {
 	return l.problem
 }
 
-// giveUp keeps what must be told from a batch that could not be written.
+// giveUp keeps what must be told from a batch that could not be written, and
+// counts the rest. The caller holds mu.
 func (l *Log) giveUp(b *batch) {
 	again, start := newBatch(), 0
 	for _, line := range b.lines {
 		switch {
-		case line.fate == kept && line.end <= keepAtMost:
+		case line.fate == kept && len(again.buf)+line.end-start <= keepAtMost/2:
 			again.add(b.buf[start:line.end], kept)
 		case line.fate != refused:
 			l.lost++
 		}
 		start = line.end
 	}
-	if len(again.lines) == 0 {
-		return
-	}
-	before := len(again.buf)
-	again.buf = append(again.buf, l.pending.buf...)
-	for _, line := range l.pending.lines {
-		again.lines = append(again.lines, pendingLine{line.end + before, line.fate})
+	if b != l.pending { // what came meanwhile comes after
+		start = 0
+		for _, line := range l.pending.lines {
+			again.add(l.pending.buf[start:line.end], line.fate)
+			start = line.end
+		}
 	}
 	l.pending.buf, l.pending.lines = again.buf, again.lines
-	l.schedule()
+	if len(again.lines) > 0 {
+		l.schedule()
+	}
 }
 
 // schedule sees to it that what is pending is written and what is written is

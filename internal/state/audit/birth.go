@@ -85,7 +85,7 @@ func (l *Log) create() error {
 		return unwritable("the log can't be signed", err)
 	}
 	l.take(key)
-	if err = l.begin(1, &cursor{last: first, open: map[string][]Pending{}}); err == nil {
+	if err = l.begin(1, &cursor{last: first, open: map[string][]Pending{}}, nil); err == nil {
 		err = l.placeKey(key)
 	}
 	if err != nil {

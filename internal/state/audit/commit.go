@@ -16,7 +16,7 @@ import (
 
 // lockWait is how long a commit waits for other processes, each of which
 // holds the lock for one write, or once a second for one sync.
-const lockWait = 10 * time.Second
+const lockWait = 5 * time.Second
 
 // commit writes a batch, and with sealed a checkpoint after it. What was
 // written stands even when the checkpoint fails. The caller leads.
@@ -106,11 +106,13 @@ func (l *Log) write(lines []byte) error {
 		return nil
 	}
 	cut := l.seg.file.Truncate(end)
-	if isFull(err) && cut == nil {
+	switch {
+	case cut != nil:
+		l.failed = true
+	case isFull(err):
 		l.tellFull()
 		return unwritable("the disk that the log is on is full", err)
 	}
-	l.failed = true
 	return unwritable("the log can't be written", errors.Join(err, cut))
 }
 
@@ -125,6 +127,9 @@ func (l *Log) size() (int64, error) {
 // sync waits for the disk. A sync that failed is never tried again: the kernel
 // has then forgotten what was not written, so the segment is given up.
 func (l *Log) sync() error {
+	if l.failed {
+		return unwritable("the disk did not take the log", nil)
+	}
 	if err := dataSync(l.seg.file); err != nil {
 		l.failed = true
 		return unwritable("the disk did not take the log", err)
@@ -196,8 +201,8 @@ func (l *Log) repairTail() error {
 	if start < l.at.offset && l.at.segment == l.seg.number {
 		return damaged(l.seg.number)
 	}
-	name := fmt.Sprintf("torn-%06d-%d", l.seg.number, start)
-	if err := moveAside(l.seg.file, start, filepath.Join(l.segments(), name)); err != nil {
+	name, err := moveAside(l.seg.file, start, l.segments(), fmt.Sprintf("torn-%06d-%d", l.seg.number, start))
+	if err != nil {
 		return unwritable("what a crash left in the log can't be moved aside", err)
 	}
 	return l.say(own{event: TornTail, resource: name, n: end - start, reason: "a line without its end in " + segment.Name(l.seg.number)})

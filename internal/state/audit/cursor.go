@@ -38,14 +38,17 @@ type cursor struct {
 	segment int
 	offset  int64 // after the last line that was read
 	lines   int   // before that place in the segment
-	begun   time.Time
-	last    seal.Checkpoint // the newest that was read
-	before  string          // the note before that
-	base    seal.Edge       // of its tree
-	edge    seal.Edge       // of all leaves that were read
-	open    map[string][]Pending
-	garbage []string // places of lines that are no records and that no event names
-	newest  time.Time
+	// sealedAt is the place after the last checkpoint, or after the head that
+	// repeats it.
+	sealedAt int64
+	begun    time.Time
+	last     seal.Checkpoint // the newest that was read
+	before   string          // the note before that
+	base     seal.Edge       // of its tree
+	edge     seal.Edge       // of all leaves that were read
+	open     map[string][]Pending
+	garbage  []string // places of lines that are no records and that no event names
+	newest   time.Time
 
 	newestLine []byte // the beginning of the last record
 }
@@ -64,7 +67,7 @@ func atHead(line []byte, key *seal.Key) (*cursor, error) {
 		return nil, err
 	}
 	return &cursor{
-		segment: h.Segment, offset: int64(len(line)) + 1, lines: 1, begun: h.Time,
+		segment: h.Segment, offset: int64(len(line)) + 1, lines: 1, begun: h.Time, sealedAt: int64(len(line)) + 1,
 		last: last, base: h.Edge.Clone(), edge: h.Edge, open: map[string][]Pending{},
 	}, nil
 }
@@ -136,6 +139,9 @@ func (c *cursor) readSegment(dir string, key *seal.Key) error {
 			return err
 		}
 		c.offset, c.lines = r.Offset(), r.Line()
+		if c.fresh() == 0 {
+			c.sealedAt = c.offset
+		}
 	}
 }
 
@@ -151,7 +157,7 @@ func (c *cursor) take(line []byte, number int, key *seal.Key) error {
 	}
 	c.newestLine = append(c.newestLine[:0], line[:min(len(line), 48)]...)
 	switch e := eventIn(line); e {
-	case Intent, Outcome, Failure, OutcomeUnknown, Garbage:
+	case Intent, Outcome, Failure, Refusal, OutcomeUnknown, Garbage:
 		var p Pending
 		if json.Unmarshal(line, &p) == nil {
 			c.follow(e, p)
@@ -178,13 +184,17 @@ func eventIn(line []byte) Event {
 	return Event(e)
 }
 
-// follow keeps what is open: intents until their outcome, garbage until it is
-// named. The outcomes of all names of one call are written together, those
+// follow keeps what is open: intents until their outcome, or the refusal of a
+// call whose intents could not all be recorded; garbage until it is named. The
+// outcomes of all names of one call are written together, those
 // that stayed unknown one by one.
 func (c *cursor) follow(e Event, p Pending) {
 	switch e {
 	case Intent:
-		c.open[p.Corr] = append(c.open[p.Corr], p)
+		again := func(o Pending) bool { return o.Resource == p.Resource } // moved from a lost segment
+		if !slices.ContainsFunc(c.open[p.Corr], again) {
+			c.open[p.Corr] = append(c.open[p.Corr], p)
+		}
 	case Garbage:
 		c.garbage = slices.DeleteFunc(c.garbage, func(place string) bool { return place == p.Resource })
 	case OutcomeUnknown:

@@ -121,6 +121,9 @@ func TestFullIsFull(t *testing.T) {
 			t.Fatalf("a read is not told: %v", err)
 		}
 	}
+	if err := l.Problem(); fault.CodeOf(err) != fault.AuditUnwritable {
+		t.Fatalf("problem: %v", err)
+	}
 	release()
 	record(t, l, "after")
 	record(t, other, "other")
@@ -138,7 +141,8 @@ func TestFullIsFull(t *testing.T) {
 // failing is a file system on which writes or syncs begin to fail.
 type failing struct {
 	fs.LoopbackNode
-	writes, syncs *atomic.Bool
+	writes *atomic.Bool
+	syncs  *atomic.Int64 // how many will fail
 }
 
 // WrapChild makes the files beneath fail too.
@@ -183,15 +187,15 @@ func (f *failingFile) Write(ctx context.Context, data []byte, off int64) (uint32
 }
 
 func (f *failingFile) Fsync(ctx context.Context, flags uint32) syscall.Errno {
-	if f.n.syncs.Load() {
+	if f.n.syncs.Add(-1) >= 0 {
 		return syscall.EIO
 	}
 	return f.LoopbackFile.Fsync(ctx, flags)
 }
 
-func failingMount(t *testing.T) (dir string, writes, syncs *atomic.Bool) {
+func failingMount(t *testing.T) (dir string, writes *atomic.Bool, syncs *atomic.Int64) {
 	t.Helper()
-	writes, syncs = &atomic.Bool{}, &atomic.Bool{}
+	writes, syncs = &atomic.Bool{}, &atomic.Int64{}
 	root := &fs.LoopbackRoot{Path: t.TempDir()}
 	node := &failing{fs.LoopbackNode{RootData: root}, writes, syncs}
 	root.RootNode = node
@@ -204,36 +208,76 @@ func failingMount(t *testing.T) (dir string, writes, syncs *atomic.Bool) {
 	return dir, writes, syncs
 }
 
-// TestDiskFails: a write or a sync that fails is a refusal, and once the disk
-// works again the log goes on in a segment of its own: what the kernel did not
-// write before is never claimed to be there.
-func TestDiskFails(t *testing.T) {
-	for _, what := range []string{"write", "sync"} {
-		t.Run(what, func(t *testing.T) {
-			dir, writes, syncs := failingMount(t)
-			fail := map[string]*atomic.Bool{"write": writes, "sync": syncs}[what]
-			l := openAt(t, dir)
-			record(t, l, "before")
+// TestWriteFails: a write that fails is a refusal and leaves nothing behind,
+// so the segment goes on.
+func TestWriteFails(t *testing.T) {
+	dir, writes, _ := failingMount(t)
+	l := openAt(t, dir)
+	record(t, l, "before")
+	writes.Store(true)
+	for range 3 {
+		if err := l.Record(named("f", "refused"), true); fault.CodeOf(err) != fault.AuditUnwritable {
+			t.Fatalf("recorded: %v", err)
+		}
+	}
+	writes.Store(false)
+	record(t, l, "after")
+	must(t, l.Close())
+	if got := corrs(all(t, dir)); !slices.Equal(got, []string{"before", "after"}) {
+		t.Errorf("records %q", got)
+	}
+	if r := sound(t, dir); r.Segments != 1 {
+		t.Errorf("%d segments", r.Segments)
+	}
+}
+
+// TestSyncFails: a sync that fails, once or always, is a refusal, is never
+// taken for done later, and once the disk works again the log goes on in a
+// segment of its own with all that was acknowledged before.
+func TestSyncFails(t *testing.T) {
+	for _, once := range []bool{true, false} {
+		t.Run(fmt.Sprintf("once %v", once), func(t *testing.T) {
+			dir, _, syncs := failingMount(t)
+			l, other := openAt(t, dir), openAt(t, dir)
+			record(t, l, "sealed")
 			_, err := l.Anchor()
 			must(t, err)
-			fail.Store(true)
-			for range 3 {
-				if err := l.Record(named("f", "refused"), true); fault.CodeOf(err) != fault.AuditUnwritable {
-					t.Fatalf("recorded: %v", err)
-				}
+			record(t, l, "before")
+			record(t, other, "other before")
+			syncs.Store(1)
+			if !once {
+				syncs.Store(1 << 20)
 			}
-			fail.Store(false)
+			// The line shares its commit with a checkpoint, as a tick does.
+			l.lead <- struct{}{}
+			done := make(chan error, 1)
+			go func() { done <- l.Record(named("f", "refused"), true) }()
+			for l.mu.Lock(); len(l.pending.lines) == 0; l.mu.Lock() {
+				l.mu.Unlock()
+				time.Sleep(time.Millisecond)
+			}
+			l.mu.Unlock()
+			_ = l.commitPending(true)
+			<-l.lead
+			if err := <-done; fault.CodeOf(err) != fault.AuditUnwritable {
+				t.Fatalf("recorded: %v", err)
+			}
+			syncs.Store(0)
 			record(t, l, "after")
+			record(t, other, "other after")
 			must(t, l.Close())
+			must(t, other.Close())
 			records := all(t, dir)
 			if told := find(records, SegmentAbandoned); len(told) != 1 || told[0]["resource"] != "000001.jsonl" {
 				t.Errorf("told %v", told)
 			}
-			got := corrs(records)
-			if got[0] != "before" || got[len(got)-1] != "after" {
+			got := slices.DeleteFunc(corrs(records), func(c string) bool { return c == "refused" }) // which may be there
+			if !slices.Equal(got, []string{"sealed", "before", "other before", "after", "other after"}) {
 				t.Errorf("records %q", got)
 			}
-			sound(t, dir)
+			if r := sound(t, dir); r.Records < 6 {
+				t.Errorf("%d records are in the tree", r.Records)
+			}
 		})
 	}
 }
@@ -248,11 +292,10 @@ func TestCheckpointFails(t *testing.T) {
 	must(t, err)
 	record(t, l, "given up")
 	record(t, other, "given up too")
-	syncs.Store(true)
+	syncs.Store(1)
 	if _, err := l.Anchor(); fault.CodeOf(err) != fault.AuditUnwritable {
 		t.Fatalf("sealed: %v", err)
 	}
-	syncs.Store(false)
 	record(t, l, "after")
 	record(t, other, "after too")
 	_, err = other.Anchor()

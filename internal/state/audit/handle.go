@@ -3,8 +3,10 @@
 package audit
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -135,8 +137,9 @@ func (l *Log) newestNumber() (int, error) {
 	return all[len(all)-1].Number, nil
 }
 
-// beginAfterLoss leaves a segment as it is and goes on in a new one from the
-// last checkpoint, whose first record tells why.
+// beginAfterLoss goes on in a new segment from the last checkpoint. Its first
+// record tells why; what was recorded after that checkpoint, and can still be
+// read, is moved there, so that nothing that was acknowledged leaves the tree.
 func (l *Log) beginAfterLoss(why Event) error {
 	if err := l.sameVersion(); err != nil {
 		return err
@@ -150,10 +153,38 @@ func (l *Log) beginAfterLoss(why Event) error {
 	if newest, err := l.newestNumber(); err == nil {
 		number = max(number, newest+1)
 	}
-	if err := l.begin(number, c); err != nil {
+	told := l.enc.appendOwn(nil, l.wall(), own{event: why, resource: segment.Name(gone)})
+	old := l.seg
+	tail := old.tail(c)
+	l.seg = nil // begin would close it
+	if err := l.begin(number, c, append(told, tail...)); err != nil {
+		l.seg = old
 		return err
 	}
-	return l.say(own{event: why, resource: segment.Name(gone)})
+	if why == SegmentAbandoned && len(tail) > 0 {
+		_ = old.file.Truncate(c.sealedAt) // else the lines are there twice, and verify counts them once
+	}
+	return old.close()
+}
+
+// mostMoved bounds what is moved from a segment that is lost.
+const mostMoved = 64 << 20
+
+// tail is the whole records after the cursor's checkpoint that can be read.
+func (h *handle) tail(c *cursor) (lines []byte) {
+	if h.number != c.segment {
+		return nil
+	}
+	r := segment.NewReader(io.NewSectionReader(h.file, c.sealedAt, mostMoved), 0, 0)
+	for {
+		line, err := r.Next()
+		if err != nil {
+			return lines
+		}
+		if isRecord(line) {
+			lines = append(append(lines, line...), '\n')
+		}
+	}
 }
 
 // lastKnown is the last checkpoint of the log, by what is remembered and by
@@ -172,11 +203,12 @@ func (l *Log) lastKnown() (*cursor, error) {
 	return c, nil
 }
 
-// begin makes the segment that goes on from the cursor's last checkpoint.
-func (l *Log) begin(number int, from *cursor) error {
+// begin makes the segment that goes on from the cursor's last checkpoint, with
+// these lines after its head.
+func (l *Log) begin(number int, from *cursor, lines []byte) error {
 	h := seal.Head{Segment: number, Time: l.wall().UTC(), Note: from.last.Note, Edge: from.base.Clone()}
 	line := h.Line()
-	if err := l.place(number, line); err != nil {
+	if err := l.place(number, append(append(bytes.Clone(line), '\n'), lines...)); err != nil {
 		return err
 	}
 	seg, err := openHandle(l.segments(), number)
@@ -186,17 +218,17 @@ func (l *Log) begin(number int, from *cursor) error {
 	_ = l.seg.close()
 	l.seg, l.failed = seg, false
 	l.at = &cursor{
-		segment: number, offset: int64(len(line)) + 1, lines: 1, begun: h.Time,
+		segment: number, offset: int64(len(line)) + 1, lines: 1, begun: h.Time, sealedAt: int64(len(line)) + 1,
 		last: from.last, base: from.base.Clone(), edge: from.base.Clone(), open: from.open, newest: from.newest,
 	}
 	l.remember()
 	return nil
 }
 
-// place puts a segment that has only its head under its name, all of it or
+// place puts a segment with its first lines under its name, all of it or
 // nothing. The state directory itself is never made again: if it is gone, so
 // are the keys, and going on would be another log.
-func (l *Log) place(number int, head []byte) error {
+func (l *Log) place(number int, content []byte) error {
 	dir := l.segments()
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return unwritable("the folder of the log can't be made", err)
@@ -206,7 +238,7 @@ func (l *Log) place(number int, head []byte) error {
 		return unwritable("a segment of the log can't be made", err)
 	}
 	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(append(head, '\n'))
+	_, err = tmp.Write(content)
 	err = errors.Join(err, tmp.Sync(), tmp.Close())
 	if err == nil {
 		err = os.Link(tmp.Name(), segment.Path(dir, number, segment.Lines))

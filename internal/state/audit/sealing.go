@@ -105,7 +105,7 @@ func (l *Log) rotate(more int64) error {
 		return err
 	}
 	l.due = true
-	return l.begin(l.seg.number+1, l.at)
+	return l.begin(l.seg.number+1, l.at, nil)
 }
 
 // Unfinished returns the intents that no outcome follows, of this and every

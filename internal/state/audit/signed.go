@@ -137,7 +137,7 @@ func (l *Log) remembered() (*cursor, error) {
 		return nil, errForgotten
 	}
 	c := &cursor{
-		segment: s.Segment, offset: s.Offset, lines: s.Lines, begun: s.Begun,
+		segment: s.Segment, offset: s.Offset, lines: s.Lines, begun: s.Begun, sealedAt: s.Offset,
 		last: last, base: edge.Clone(), edge: edge, open: map[string][]Pending{}, newest: s.Newest,
 	}
 	for _, p := range s.Open {

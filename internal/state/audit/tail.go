@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -35,21 +37,31 @@ func lastLineEnd(f *os.File, end int64) (int64, error) {
 	return 0, nil
 }
 
-// moveAside copies what follows start into a file of its own, then cuts it off.
-func moveAside(f *os.File, start int64, path string) error {
+// moveAside copies what follows start into a new file of that name, or one
+// like it where the name is taken, then cuts it off.
+func moveAside(f *os.File, start int64, dir, name string) (string, error) {
 	info, err := f.Stat()
 	if err != nil {
-		return err
+		return "", err
 	}
-	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	taken := name
+	to, err := createNew(filepath.Join(dir, name))
+	for n := 2; errors.Is(err, fs.ErrExist); n++ {
+		name = fmt.Sprintf("%s-%d", taken, n)
+		to, err = createNew(filepath.Join(dir, name))
+	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	_, err = io.Copy(to, io.NewSectionReader(f, start, info.Size()-start))
 	if err := errors.Join(err, to.Sync(), to.Close()); err != nil {
-		return err
+		return "", err
 	}
-	return f.Truncate(start)
+	return name, f.Truncate(start)
+}
+
+func createNew(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
 // drift notices a clock that goes back: by comparing it with one that can't,
