@@ -19,6 +19,9 @@ func (c *checker) open(signed string) (seal.Checkpoint, bool) {
 		return cp, true
 	case errors.Is(err, seal.ErrUnknownKey):
 		c.others++
+		if other, err := seal.Peek(signed); err == nil && c.r.Signer == "" && other.Origin != c.r.Origin {
+			c.r.Signer = other.Origin
+		}
 		c.problem(Foreign, "the checkpoint is not signed by the key of this log")
 	case errors.Is(err, seal.ErrSignature):
 		c.problem(Signature, "the checkpoint's signature is wrong: it was changed, or never signed")
@@ -201,7 +204,7 @@ func (c *checker) goesOn(cp seal.Checkpoint) {
 // rebase takes up another tree.
 func (c *checker) rebase(e seal.Edge) {
 	c.edge = e.Clone()
-	for _, w := range c.watches {
+	for _, w := range c.watches.all {
 		if w.cp.Size > e.Size() {
 			w.seen = false
 		}

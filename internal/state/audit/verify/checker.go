@@ -21,7 +21,7 @@ type checker struct {
 	o        Options
 	r        Report
 	progress progress
-	watches  []*watch
+	watches  watches
 	events   events
 
 	file   file      // what is read
@@ -83,9 +83,10 @@ type tail struct {
 func newChecker(ctx context.Context, o Options, total int64) *checker {
 	c := &checker{ctx: ctx, o: o, progress: progress{total: total, tell: o.Progress}, lost: -1}
 	c.events.told = map[event]place{}
+	c.watches = watches{bySize: map[int64][]*watch{}, byNote: map[string][]*watch{}}
 	c.r.Origin = o.Verifier.Origin()
 	c.watch(o.Signed, Remembered, "the last checkpoint that this machine remembers")
-	c.watch(o.Anchor, Anchor, "the anchor")
+	c.anchors()
 	c.passed()
 	return c
 }

@@ -17,6 +17,7 @@ const (
 	vanished  = "segment_vanished"
 	replaced  = "segment_replaced"
 	pruned    = "pruned"
+	renewed   = "renewed"
 )
 
 // event is one that names a file, or a line of one.
@@ -36,7 +37,7 @@ const mostHeld = 10_000
 
 func (e *events) add(code, resource string, at place) {
 	switch code {
-	case garbage, abandoned, vanished, replaced, pruned:
+	case garbage, abandoned, vanished, replaced, pruned, renewed:
 		if len(e.told) < mostHeld {
 			e.told[event{code, resource}] = at
 		}
@@ -74,6 +75,9 @@ func (c *checker) finish() Report {
 	for _, f := range c.events.bads {
 		if !c.events.has(garbage, f.Place()) {
 			c.problemAt(f.Segment, f.Line, f.Kind, "%s", f.Text)
+			if f.Segment == c.tail.file.name && f.Line > c.tail.after {
+				c.r.AtEnd++
+			}
 		}
 	}
 	for _, t := range c.events.tails {
@@ -82,16 +86,20 @@ func (c *checker) finish() Report {
 	if p := c.events.pruned; p.name != "" && !c.events.has(pruned, segment.Name(p.Number)) {
 		c.problemAt(p.name, 0, Pruned, "no event says that the lines of this segment were removed")
 	}
-	for _, w := range c.watches {
+	for _, w := range c.watches.all {
 		c.outcome(w)
 	}
-	if c.r.Segments == 0 && len(c.watches) == 0 {
+	if c.r.Segments == 0 && len(c.watches.all) == 0 {
 		c.problem(Truncated, "there is no log")
 	}
 	c.finishLost()
 	c.count()
 	if c.opened == 0 && c.others > 0 {
-		c.r.More, c.r.Problems = 0, []Finding{{Kind: UnknownKey, Text: "nothing in this log is signed by this key"}}
+		text := "nothing in this log is signed by this key, which is of " + c.r.Origin
+		if c.r.Signer != "" {
+			text += "; the log is " + c.r.Signer
+		}
+		c.r.More, c.r.Problems = 0, []Finding{{Kind: UnknownKey, Text: text}}
 	}
 	c.r.Problems, c.r.Notes = append([]Finding{}, c.r.Problems...), append([]Finding{}, c.r.Notes...)
 	slices.SortStableFunc(c.r.Problems, inOrder)
@@ -121,6 +129,17 @@ func (c *checker) finishTail(t tail) {
 	}
 }
 
+// renewals are the folders that the log says an older one was put aside in.
+func (e *events) renewals() (all []string) {
+	for told := range e.told {
+		if told.code == renewed {
+			all = append(all, told.resource)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
 // finishLost says with the problems of a segment that it was lost while it was
 // in use, which the writers noticed and recorded.
 func (c *checker) finishLost() {
@@ -143,7 +162,7 @@ func (c *checker) finishLost() {
 
 // count fills in the sizes.
 func (c *checker) count() {
-	c.r.Records = c.edge.Size()
+	c.r.Records, c.r.Renewed = c.edge.Size(), c.events.renewals()
 	if c.last != nil {
 		c.r.Sealed, c.r.Root, c.r.Newest = c.last.Size, c.last.Root.String(), c.last.Note
 	}

@@ -35,9 +35,10 @@ type Options struct {
 	// before Check is called: a newer one than the log that Check sees is a log
 	// that was cut off.
 	Signed *seal.Checkpoint
-	// Anchor is a checkpoint that was kept elsewhere, or nil. Its signature is
-	// checked here.
-	Anchor *seal.Checkpoint
+	// Anchors are checkpoints that were kept elsewhere, Anchor one more or nil:
+	// each must fit. Their signatures are checked here.
+	Anchors []seal.Checkpoint
+	Anchor  *seal.Checkpoint
 	// Progress, when not nil, is told now and then how many of all bytes are done.
 	Progress func(done, total int64)
 }
@@ -98,35 +99,54 @@ const Most = 20
 
 // Report is what a check found.
 type Report struct {
-	Origin   string    `json:"origin"`
-	Records  int64     `json:"records"`  // leaves of the tree; garbage counts, checkpoints don't
-	Sealed   int64     `json:"sealed"`   // of them beneath the newest checkpoint
-	Unsealed int64     `json:"unsealed"` // of them after it
-	Root     string    `json:"root"`     // by the newest checkpoint
-	Segments int       `json:"segments"` // files, pruned ones too
-	Pruned   int       `json:"pruned"`   // of them only hashes
-	Newest   string    `json:"-"`        // the note of the newest checkpoint
+	Origin   string    `json:"origin"`               // by the key
+	Signer   string    `json:"log_origin,omitempty"` // by the log, where it is another one
+	Records  int64     `json:"records"`              // leaves of the tree; garbage counts, checkpoints don't
+	Sealed   int64     `json:"sealed"`               // of them beneath the newest checkpoint
+	Unsealed int64     `json:"unsealed"`             // of them after it
+	Root     string    `json:"root"`                 // by the newest checkpoint
+	Segments int       `json:"segments"`             // files, pruned ones too
+	Pruned   int       `json:"pruned"`               // of them only hashes
+	Newest   string    `json:"-"`                    // the note of the newest checkpoint
 	Problems []Finding `json:"problems"`
 	Notes    []Finding `json:"notes"`
-	More     int       `json:"more,omitempty"` // problems beyond Most
+	More     int       `json:"more,omitempty"`    // problems beyond Most
+	Anchors  *Anchors  `json:"anchors,omitempty"` // nil where none was given
+	// Renewed are the folders beside the segments that a record of this log
+	// says an older log was put aside in.
+	Renewed []string `json:"-"`
+	AtEnd   int      `json:"-"` // of the problems those that the next writer mends by naming them
 }
 
-// Err returns nil for a log without a problem, else the first problem as a
-// fault: config.invalid where the key or the anchor is not one of this log,
-// audit.truncated where records are missing at the end, else audit.broken.
+// Anchors is how many checkpoints that were kept elsewhere fit.
+type Anchors struct {
+	Checked int   `json:"checked"`         // of this log, and they fit
+	Newest  int64 `json:"newest"`          // how many records the largest of them covers
+	Ended   int   `json:"ended,omitempty"` // more of them, of logs that were put aside, and they fit those
+}
+
+// OnlyAtEnd reports whether all problems are lines after the last checkpoint
+// that are no records. Nothing that was signed is touched: the next writer
+// names them and goes on.
+func (r Report) OnlyAtEnd() bool { return r.AtEnd > 0 && r.AtEnd == len(r.Problems)+r.More }
+
+// Err returns nil for a log without a problem, else one of them as a fault:
+// audit.truncated where records are missing at the end, audit.broken where
+// anything else is wrong with the log, and config.invalid where all that is
+// wrong is that the key or an anchor is not one of this log.
 func (r Report) Err() error {
 	if len(r.Problems) == 0 {
 		return nil
 	}
-	code := fault.AuditBroken
+	code := fault.ConfigInvalid
 	p := r.Problems[0]
 	for _, f := range r.Problems {
-		switch f.Kind {
-		case UnknownKey, BadAnchor:
-			return &fault.Error{Code: fault.ConfigInvalid, Op: "log verify", Resource: f.Place(), Rule: f.Text}
-		case Truncated:
+		switch {
+		case f.Kind == UnknownKey, f.Kind == BadAnchor:
+		case f.Kind == Truncated:
 			code, p = fault.AuditTruncated, f
-		default:
+		case code == fault.ConfigInvalid:
+			code, p = fault.AuditBroken, f
 		}
 	}
 	return &fault.Error{Code: code, Op: "log verify", Resource: p.Place(), Rule: p.Text}

@@ -30,6 +30,7 @@ func TestWholeLog(t *testing.T) {
 	want := Report{
 		Origin: b.key.Origin(), Records: b.edge.Size(), Sealed: b.last.Size, Unsealed: 2, Root: b.last.Root.String(),
 		Segments: 5, Pruned: 1, Newest: b.last.Note, Problems: []Finding{}, Notes: r.Notes,
+		Anchors: &Anchors{Checked: 1, Newest: b.notes[3].Size},
 	}
 	if d := cmp.Diff(want, r); d != "" {
 		t.Error(d)

@@ -20,6 +20,37 @@ type watch struct {
 	hashed  bool // that size lies where only hashes are left
 }
 
+// watches are found by the size and by the note, since there may be thousands.
+type watches struct {
+	all    []*watch
+	bySize map[int64][]*watch
+	byNote map[string][]*watch
+}
+
+func (w *watches) add(one *watch) {
+	w.all = append(w.all, one)
+	w.bySize[one.cp.Size] = append(w.bySize[one.cp.Size], one)
+	w.byNote[one.cp.Note] = append(w.byNote[one.cp.Note], one)
+}
+
+// anchors watches for each checkpoint that was kept elsewhere, once.
+func (c *checker) anchors() {
+	all := c.o.Anchors
+	if c.o.Anchor != nil {
+		all = append(all[:len(all):len(all)], *c.o.Anchor)
+	}
+	if len(all) > 0 {
+		c.r.Anchors = &Anchors{}
+	}
+	seen := map[string]bool{}
+	for i := range all {
+		if !seen[all[i].Note] {
+			c.watch(&all[i], Anchor, "the anchor")
+		}
+		seen[all[i].Note] = true
+	}
+}
+
 // watch adds a checkpoint that was signed by the key of this log.
 func (c *checker) watch(cp *seal.Checkpoint, kind Kind, name string) {
 	if cp == nil {
@@ -28,11 +59,11 @@ func (c *checker) watch(cp *seal.Checkpoint, kind Kind, name string) {
 	opened, err := c.o.Verifier.Open(cp.Note)
 	switch {
 	case err == nil:
-		c.watches = append(c.watches, &watch{cp: opened, kind: kind, name: name})
+		c.watches.add(&watch{cp: opened, kind: kind, name: name})
 	case kind != Anchor:
 		c.problem(kind, "%s is not one of this log", name)
 	case errors.Is(err, seal.ErrUnknownKey):
-		c.problem(UnknownKey, "%s is of another log or key", name)
+		c.problem(UnknownKey, "%s is of another log or key%s", name, whose(cp.Note, c.r.Origin))
 	default:
 		c.problem(BadAnchor, "%s is not a signed checkpoint", name)
 	}
@@ -40,17 +71,15 @@ func (c *checker) watch(cp *seal.Checkpoint, kind Kind, name string) {
 
 // passed compares the tree with what is watched for at its size.
 func (c *checker) passed() {
-	for _, w := range c.watches {
-		if w.cp.Size == c.edge.Size() {
-			w.seen, w.fits, w.hashed = true, w.cp.Root == c.edge.Root(), c.file.Pruned
-		}
+	for _, w := range c.watches.bySize[c.edge.Size()] {
+		w.seen, w.fits, w.hashed = true, w.cp.Root == c.edge.Root(), c.file.Pruned
 	}
 }
 
 // present notices a checkpoint that is watched for.
 func (c *checker) present(signed string) {
-	for _, w := range c.watches {
-		w.present = w.present || w.cp.Note == signed
+	for _, w := range c.watches.byNote[signed] {
+		w.present = true
 	}
 }
 
@@ -63,7 +92,19 @@ func (c *checker) outcome(w *watch) {
 		c.note(Unchecked, "", 0, "%s is of %d records, which lie where records are lost", w.name, w.cp.Size)
 	case !w.fits:
 		c.problem(w.kind, "the first %d records are not those of %s", w.cp.Size, w.name)
-	case !w.present && !w.hashed:
+	case !w.present && !w.hashed && (w.cp.Size > 0 || c.r.Pruned == 0):
 		c.problem(Checkpoint, "%s, of %d records, is no longer among the checkpoints of the log", w.name, w.cp.Size)
+	case w.kind == Anchor:
+		c.r.Anchors.Checked++
+		c.r.Anchors.Newest = max(c.r.Anchors.Newest, w.cp.Size)
 	}
+}
+
+// whose names the log of a note that is of another one.
+func whose(signed, origin string) string {
+	cp, err := seal.Peek(signed)
+	if err != nil || cp.Origin == origin {
+		return ""
+	}
+	return ": " + cp.Origin
 }
