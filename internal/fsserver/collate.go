@@ -40,6 +40,12 @@ func byName[T any](items []T, name func(T) string) {
 	}
 }
 
+// compareNames is the order of two names.
+func compareNames(a, b string) int {
+	x, y := newCollationKey(a), newCollationKey(b)
+	return cmp.Or(strings.Compare(packed(x.letters), packed(y.letters)), x.compare(y))
+}
+
 // collationKey has one level of comparison after the other.
 type collationKey struct{ letters, marks, cases []rune }
 

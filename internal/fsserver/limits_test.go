@@ -238,31 +238,43 @@ func searchHeadOfLine(t *testing.T) {
 	}
 }
 
+// TestMedia: the type is by what the file holds, whatever its name says.
 func TestMedia(t *testing.T) {
-	w := newWorld(t, map[string]string{
-		"a.PNG": "p", "b.jpeg": "j", "c.svg": "s", "d.mp3": "m", "e.flac": "f", "f.pdf": "d", ".png": "n", "g h#é.bin": "b",
-	})
-	w.link("a.PNG", "link.txt")
-	w.link("f.pdf", "link.pdf")
-	for name, want := range map[string]string{
-		"a.PNG": "image image/png", "b.jpeg": "image image/jpeg", "c.svg": "image image/svg+xml", "d.mp3": "audio audio/mpeg",
-		"e.flac": "audio audio/flac", "f.pdf": "resource ", ".png": "resource ", "link.txt": "image image/png", "link.pdf": "resource ",
-	} {
-		r := w.call("read_media_file", args{"path": w.at(name)}).ok()
+	contents := map[string]string{
+		"image/png": "\x89PNG\r\n\x1a\n.", "image/jpeg": "\xff\xd8\xff\xe0", "image/gif": "GIF89a", "image/webp": "RIFF0000WEBPVP8", "image/bmp": "BM1234\x00\x00\x00\x00",
+		"image/svg+xml": "\ufeff <?xml version='1.0'?>\n<svg/>", "audio/mpeg": "ID3\x03", "audio/wav": "RIFF0000WAVE", "audio/ogg": "OggS", "audio/flac": "fLaC",
+		"application/pdf": "%PDF-1.7", "application/zip": "PK\x03\x04", "application/gzip": "\x1f\x8b\x08", "application/octet-stream": "<?xml version='1.0'?><x/>",
+	}
+	w := newWorld(t, nil)
+	for mime, content := range contents {
+		w.put(w.at("f.txt"), content)
+		r := w.call("read_media_file", args{"path": w.at("f.txt")}).ok()
 		b := r.Content[0]
-		if got := b.Type + " " + b.MimeType; got != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
+		kind, _, _ := strings.Cut(mime, "/")
+		if kind == "application" {
+			kind = "resource"
 		}
-		data := b.Data + b.Resource.Blob
-		if content, err := base64.StdEncoding.DecodeString(data); err != nil || len(content) != 1 {
-			t.Errorf("%s: %q %v", name, data, err)
+		if b.Type != kind || b.MimeType+b.Resource.MimeType != mime {
+			t.Errorf("%s is %s %s %s", mime, b.Type, b.MimeType, b.Resource.MimeType)
 		}
-		if b.Type == "resource" && (b.Resource.URI != "file://"+w.at(name) || b.Resource.MimeType != "application/octet-stream") {
-			t.Errorf("%s: %+v", name, b.Resource)
+		if data, err := base64.StdEncoding.DecodeString(b.Data + b.Resource.Blob); err != nil || string(data) != content {
+			t.Errorf("%s: %q %v", mime, data, err)
+		}
+		if b.Type == "resource" && b.Resource.URI != "file://"+w.at("f.txt") {
+			t.Errorf("%s: %+v", mime, b.Resource)
+		}
+		part := w.call("read_media_file", args{"path": w.at("f.txt"), "offset": 1, "length": 2}).ok().has("bytes 1–2 of " + itoa(len(content)))
+		if b := part.Content[0]; b.Type != "resource" || b.Resource.MimeType != mime || b.Resource.Blob != base64.StdEncoding.EncodeToString([]byte(content[1:3])) {
+			t.Errorf("a part of %s: %+v", mime, b)
 		}
 	}
-	if uri := w.call("read_media_file", args{"path": w.at("g h#é.bin")}).Content[0].Resource.URI; uri != "file://"+w.root+"/g%20h%23%C3%A9.bin" {
-		t.Error(uri)
+	w.put(w.at("fake.png"), "text")
+	w.put(w.at("g h#é.bin"), "b")
+	w.link("fake.png", "link.pdf")
+	for name, uri := range map[string]string{"fake.png": "/fake.png", "link.pdf": "/link.pdf", "g h#é.bin": "/g%20h%23%C3%A9.bin"} {
+		if b := w.call("read_media_file", args{"path": w.at(name)}).Content[0]; b.Type != "resource" || b.Resource.URI != "file://"+w.root+uri {
+			t.Errorf("%s: %+v", name, b)
+		}
 	}
 }
 

@@ -43,41 +43,92 @@ func (c *call) entriesWithin(ctx context.Context, facts bool, limit int) (items 
 		r.source = top.String()
 		r.outcome.Partial = !readable
 		full = w.Full
-		counts{w.Hidden, w.Unreadable, w.Full, w.Raced}.note(&r)
+		counts{hidden: w.Hidden, unreadable: w.Unreadable, over: w.Full, raced: w.Raced}.note(&r)
 		return err
 	})
 	slices.SortFunc(items, func(a, b enforce.Item) int { return strings.Compare(a.Name, b.Name) })
 	return items, r, full, err
 }
 
-// listing puts the lines of entries together, and their structured content,
-// until the answer has no room beside what is left for the rest of the text.
-func (c *call) listing(items []enforce.Item, r *reply, rest string, sizes bool, line func(enforce.Item) string) {
-	room := int(c.o.Answer) - mcpwire.TextLen(rest)
+// list is a listing on its way into an answer.
+type list struct {
+	items []enforce.Item
+	// order is that of the items; place is the one of an item.
+	order func(a, b enforce.Item) int
+	sizes bool
+	line  func(enforce.Item) string
+	rest  string // the end of the text
+}
+
+// place is where an item stands in a listing: for one by size that counts too.
+func (l *list) place(item enforce.Item) position {
+	return position{path: item.Name, n: size(item)}
+}
+
+// page leaves out what was told before the position. It is false where the
+// entry that was told last is gone or another.
+func (l *list) page(from position) (still bool) {
+	if from.path == "" {
+		return true
+	}
+	last := enforce.Item{Entry: pathguard.Entry{Name: from.path, Kind: pathguard.KindFile}, Info: pathguard.Info{Size: from.n}}
+	i, found := slices.BinarySearchFunc(l.items, last, l.order)
+	if found {
+		i++
+	}
+	l.items = l.items[i:]
+	return found
+}
+
+// answer puts the lines of entries together, and their structured content,
+// until the page is full or the answer has no room beside what is left for the
+// rest of the text.
+func (c *call) answer(l list, r *reply) error {
+	from, most, err := c.page()
+	if err != nil {
+		return err
+	}
+	if !l.page(from) {
+		r.outcome.RescanPending = true
+	}
+	room := int(c.o.Answer) - mcpwire.TextLen(l.rest)
 	var b strings.Builder
 	var structured []byte
 	shown := 0
-	for _, item := range items {
-		text := line(item)
+	for _, item := range l.items {
+		if most > 0 && shown == most {
+			r.notes = append(r.notes, left(shown, len(l.items)))
+			break
+		}
+		text := l.line(item)
 		before := len(structured)
 		if c.o.Bare {
-			structured = appendListed(structured, item, sizes)
+			structured = appendListed(structured, item, l.sizes)
 		}
 		if room -= mcpwire.TextLen(text) + len(structured) - before; room < 0 {
 			structured = structured[:before]
 			r.outcome.Partial = true
-			r.notes = append(r.notes, "the answer has room for "+strconv.Itoa(shown)+" of "+strconv.Itoa(len(items))+" entries")
+			r.notes = append(r.notes, "the answer has room for "+strconv.Itoa(shown)+" of "+strconv.Itoa(len(l.items))+" entries")
 			break
 		}
 		b.WriteString(text)
 		shown++
 	}
-	b.WriteString(rest)
+	if shown > 0 && shown < len(l.items) {
+		c.refer(r, l.place(l.items[shown-1]))
+	}
+	b.WriteString(l.rest)
 	r.body = b.String()
 	if c.o.Bare {
 		structured = append([]byte(`{"entries":[`), bytes.TrimSuffix(structured, []byte{','})...)
 		r.structured = closeStructured(append(structured, ']'), *r)
 	}
+	return nil
+}
+
+// left says how much of a page's rest there is.
+func left(shown, of int) string {
+	return strconv.Itoa(shown) + " of " + quantity(of, "entry", "entries") + ", " + strconv.Itoa(of-shown) + " left"
 }
 
 // appendListed appends {"name","type"[,"size"]} and a comma.
@@ -94,11 +145,22 @@ func listDirectory(ctx context.Context, c *call) (reply, error) {
 	if err != nil {
 		return r, err
 	}
-	c.listing(items, &r, "", false, func(item enforce.Item) string {
+	err = c.answer(list{items: items, order: byBytes, line: func(item enforce.Item) string {
 		return label(item.Kind) + " " + shownName(item.Entry) + "\n"
-	})
+	}}, &r)
 	r.body = strings.TrimSuffix(r.body, "\n")
-	return r, nil
+	return r, err
+}
+
+func byBytes(a, b enforce.Item) int { return strings.Compare(a.Name, b.Name) }
+
+func bySize(a, b enforce.Item) int {
+	return cmp.Or(cmp.Compare(size(b), size(a)), byBytes(a, b))
+}
+
+// byWords is the order that byName makes.
+func byWords(a, b enforce.Item) int {
+	return cmp.Or(compareNames(a.Name, b.Name), byBytes(a, b))
 }
 
 // size is what a listing tells of an entry: of anything but a file and a
@@ -115,20 +177,22 @@ func listWithSizes(ctx context.Context, c *call) (reply, error) {
 	if err != nil {
 		return r, err
 	}
+	order := byWords
 	if c.args.sortBy == "size" {
-		slices.SortStableFunc(items, func(a, b enforce.Item) int { return cmp.Compare(size(b), size(a)) })
+		order = bySize
+		slices.SortFunc(items, order)
 	} else {
 		byName(items, func(item enforce.Item) string { return item.Name })
 	}
-	c.listing(items, &r, totals(items), true, func(item enforce.Item) string {
+	err = c.answer(list{items: items, order: order, sizes: true, rest: totals(items), line: func(item enforce.Item) string {
 		name, length := shownName(item.Entry), ""
 		if item.Kind == pathguard.KindFile {
 			length = formatSize(item.Info.Size)
 			length = pad(length, 10) + length
 		}
 		return label(item.Kind) + " " + name + pad(name, 30) + " " + length + "\n"
-	})
-	return r, nil
+	}}, &r)
+	return r, err
 }
 
 // totals ends a listing with sizes.
@@ -175,127 +239,8 @@ func closeStructured(b []byte, r reply) []byte {
 	if r.outcome.Partial {
 		b = append(b, `,"partial":true`...)
 	}
+	if r.next != nil {
+		b = append(append(b, `,"next":`...), r.next...)
+	}
 	return append(b, '}')
-}
-
-// node is one entry of a tree. It is a visitor of what is beneath it.
-type node struct {
-	tree     *treeWalk
-	entryOf  pathguard.Entry
-	children []*node
-	level    int  // of its children: how many directories they are beneath
-	closed   bool // its directory could not be read
-}
-
-// treeWalk is the walk of a tree, with memory to measure entries in.
-type treeWalk struct {
-	traversal
-	bare    bool
-	scratch []byte
-}
-
-func (n *node) entry(_ pathguard.Name, _ string, item enforce.Item) visitor {
-	child := &node{tree: n.tree, entryOf: item.Entry, level: n.level + 1}
-	if n.tree.fits(n.tree.cost(child, 2*n.level)) {
-		n.children = append(n.children, child)
-	}
-	return child
-}
-
-// cost is how many bytes an entry takes in the answer: its lines with their
-// indents, those of its braces and of the bracket that ends its children, and
-// its structured content.
-func (t *treeWalk) cost(n *node, depth int) int {
-	const lineFeed, punctuation = 2, 8
-	t.scratch = n.append(t.scratch[:0], depth+2)
-	size := mcpwire.TextLen(t.scratch) + punctuation + 2*(lineFeed+2*(depth+1))
-	if n.entryOf.Kind == pathguard.KindDir {
-		size += lineFeed + 2*(depth+2)
-	}
-	if t.bare {
-		t.scratch = n.appendStructured(appendItem(t.scratch[:0], n.entryOf))
-		size += len(t.scratch) + len(`,"children":`)
-	}
-	return size
-}
-
-func (n *node) unreadable() { n.closed = true }
-
-func directoryTree(ctx context.Context, c *call) (reply, error) {
-	exclude, err := newCompiler().exclude(c.args.exclude)
-	if err != nil {
-		return reply{}, err
-	}
-	t := &treeWalk{traversal: traversal{exclude: exclude}, bare: c.o.Bare}
-	top := &node{tree: t}
-	t.first = top
-	t.answer = func(name pathguard.Name) reply {
-		r := reply{kind: untrusted.Listing, source: name.String()}
-		r.body = string(top.appendChildren(make([]byte, 0, t.size), 0))
-		if c.o.Bare {
-			r.structured = top.appendStructured([]byte(`{"tree":`))
-		}
-		return r
-	}
-	return c.gather(ctx, &t.traversal)
-}
-
-// appendChildren appends the array of what is beneath, as JSON with two blanks
-// a level.
-func (n *node) appendChildren(b []byte, depth int) []byte {
-	if len(n.children) == 0 {
-		return append(b, "[]"...)
-	}
-	b = append(b, '[')
-	for i, child := range n.children {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = indent(b, depth+1)
-		b = child.append(append(b, '{'), depth+2)
-		b = append(indent(b, depth+1), '}')
-	}
-	return append(indent(b, depth), ']')
-}
-
-func (n *node) append(b []byte, depth int) []byte {
-	b = jsonName(append(indent(b, depth), `"name": `...), n.entryOf)
-	b = append(indent(append(b, ','), depth), `"type": "`...)
-	b = append(append(b, treeType(n.entryOf.Kind)...), '"')
-	if n.entryOf.Kind == pathguard.KindDir {
-		b = n.appendChildren(append(indent(append(b, ','), depth), `"children": `...), depth)
-	}
-	if n.closed {
-		b = append(indent(append(b, ','), depth), `"unreadable": true`...)
-	}
-	if !n.entryOf.Reachable {
-		b = append(indent(append(b, ','), depth), `"reachable": false`...)
-	}
-	return b
-}
-
-func indent(b []byte, depth int) []byte {
-	b = append(b, '\n')
-	for range depth {
-		b = append(b, "  "...)
-	}
-	return b
-}
-
-func (n *node) appendStructured(b []byte) []byte {
-	b = append(b, '[')
-	for i, child := range n.children {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendItem(b, child.entryOf)
-		if child.entryOf.Kind == pathguard.KindDir {
-			b = child.appendStructured(append(b, `,"children":`...))
-		}
-		if child.closed {
-			b = append(b, `,"unreadable":true`...)
-		}
-		b = append(b, '}')
-	}
-	return append(b, ']')
 }

@@ -27,6 +27,7 @@ const (
 type pattern struct {
 	alternatives [][]segment
 	negated      bool
+	part         string // instead: in the name, small letters or not
 }
 
 // segment matches one component of a path, or any number of them.
@@ -45,6 +46,29 @@ type compiler struct {
 }
 
 func newCompiler() *compiler { return &compiler{expressions: map[string]*regexp.Regexp{}} }
+
+// wanted is what a search for names looks for: a pattern, or a part of a name.
+func (c *compiler) wanted(s string, part bool) (pattern, error) {
+	switch {
+	case !part:
+		return c.search(s)
+	case s == "" || len(s) > maxPattern || strings.Contains(s, "/"):
+		return pattern{}, badPattern("is no part of a name: it is empty, too long or holds a slash")
+	}
+	return pattern{part: strings.ToLower(s)}, nil
+}
+
+// files is what a search in contents looks into: without a slash it is about
+// the name at any depth.
+func (c *compiler) files(s string) (pattern, error) {
+	p, err := c.pattern(s, maxExpanded)
+	if err == nil && !strings.Contains(s, "/") {
+		for i, alternative := range p.alternatives {
+			p.alternatives[i] = append([]segment{{any: true}}, alternative...)
+		}
+	}
+	return p, err
+}
 
 // search is what a search looks for. A plain word names an entry at any depth.
 func (c *compiler) search(s string) (pattern, error) {
@@ -182,6 +206,9 @@ func (c *compiler) compile(expression string) (*regexp.Regexp, error) {
 // match reports whether the pattern names the path, which is relative and
 // clean. Time is linear in the path for each segment of the pattern.
 func (p pattern) match(path string) bool {
+	if p.part != "" {
+		return strings.Contains(strings.ToLower(path[strings.LastIndexByte(path, '/')+1:]), p.part)
+	}
 	found := slices.ContainsFunc(p.alternatives, func(segments []segment) bool { return matchSegments(segments, path) })
 	return found != p.negated
 }

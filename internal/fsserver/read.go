@@ -15,7 +15,6 @@ import (
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/core/untrusted"
-	"github.com/postern-gate/postern/internal/mcpserver"
 	"github.com/postern-gate/postern/internal/mcpwire"
 )
 
@@ -27,6 +26,7 @@ type text struct {
 	cut     bool // there is more than max_bytes, or than an answer holds
 	raced   bool // the file changed while it was read
 	names   uint64
+	extent  extent
 }
 
 func readTextFile(ctx context.Context, c *call) (reply, error) {
@@ -36,6 +36,7 @@ func readTextFile(ctx context.Context, c *call) (reply, error) {
 	}
 	r := reply{kind: untrusted.File, source: t.name.String(), etag: t.etag, body: t.content}
 	r.outcome.Partial, r.outcome.RescanPending = t.cut, t.raced
+	t.extent.tell(&r)
 	if t.names > 1 {
 		r.notes = append(r.notes, hardLinks(t.names))
 	}
@@ -50,8 +51,8 @@ func hardLinks(names uint64) string {
 
 // readText reads a text file, whole or in part.
 func (c *call) readText(ctx context.Context, path string) (text, error) {
-	if c.args.head.given && c.args.tail.given {
-		return text{}, invalid("head and tail can't be used together", "send one of them")
+	if err := c.args.oneRange(); err != nil {
+		return text{}, err
 	}
 	if err := c.bad[path]; err != nil {
 		return text{}, err
@@ -62,73 +63,80 @@ func (c *call) readText(ctx context.Context, path string) (text, error) {
 	}
 	defer f.Close()
 	t := text{name: f.Name(), etag: f.Fingerprint().String(), names: f.Info().Nlink}
-	content, cut, err := c.part(ctx, f)
+	e, err := c.part(ctx, f)
 	if err != nil {
 		return t, err
 	}
-	if bytes.IndexByte(content, 0) >= 0 || !utf8.Valid(content) {
-		return t, binary(f)
+	if bytes.IndexByte(e.content, 0) >= 0 || !utf8.Valid(e.content) {
+		return t, notText(f)
 	}
 	now, err := f.Stat()
-	content, less := c.fit(content)
-	t.content, t.cut, t.raced = string(content), cut || less, err != nil || now.Fingerprint != f.Fingerprint()
+	c.fit(&e)
+	t.content, t.cut, t.raced = string(e.content), e.cut, err != nil || now.Fingerprint != f.Fingerprint()
+	t.extent = e.measured(f.Size())
 	return t, nil
 }
 
 // part reads what the arguments ask for, whole code points of it. What turns out
 // to be large is read again in a place for that.
-func (c *call) part(ctx context.Context, f *pathguard.File) (content []byte, cut bool, err error) {
+func (c *call) part(ctx context.Context, f *pathguard.File) (extent, error) {
 	limit := c.o.Answer
 	if c.args.maxBytes.given {
 		limit = min(limit, c.args.maxBytes.n)
 	}
-	content, cut, err = c.within(f, min(limit, large))
-	if err != nil || !cut || limit <= large {
-		return content, cut, err
+	e, err := c.within(ctx, f, min(limit, large))
+	if err != nil || !e.cut || limit <= large {
+		return e, err
 	}
 	if err := c.large(ctx); err != nil {
-		return nil, false, err
+		return e, err
 	}
-	return c.within(f, limit)
+	return c.within(ctx, f, limit)
 }
 
 // fit keeps what was read within the limit for answers, which counts it as it
 // is sent: with escapes, of which a byte may take six.
-func (c *call) fit(content []byte) (some []byte, cut bool) {
+func (c *call) fit(e *extent) {
 	limit := int(c.o.Answer)
 	if c.args.tail.given {
-		from := mcpwire.FitEnd(content, limit)
-		return fromRune(content[from:]), from > 0
+		from := mcpwire.FitEnd(e.content, limit)
+		e.content, e.cut = fromRune(e.content[from:]), e.cut || from > 0
+		return
 	}
-	n := mcpwire.Fit(content, limit)
-	if n < len(content) {
-		return dropPartial(content[:n]), true
+	if n := mcpwire.Fit(e.content, limit); n < len(e.content) {
+		e.content, e.cut = dropPartial(e.content[:n]), true
 	}
-	return content, false
 }
 
 // within reads at most limit bytes.
-func (c *call) within(f *pathguard.File, limit int64) (content []byte, cut bool, err error) {
+func (c *call) within(ctx context.Context, f *pathguard.File, limit int64) (e extent, err error) {
 	switch {
 	case c.args.head.given:
-		return head(f, c.args.head.n, limit)
+		e.content, e.cut, err = head(f, c.args.head.n, limit)
+		return e, err
 	case c.args.tail.given:
-		return tail(f, f.Size(), c.args.tail.n, limit)
+		e.content, e.cut, err = tail(f, f.Size(), c.args.tail.n, limit)
+		e.end = true
+		return e, err
+	case c.args.offset.given || c.args.length.given:
+		return c.byteRange(f, limit)
+	case c.args.line.given || c.args.lines.given:
+		return c.lineRange(ctx, f, limit)
 	case f.Size() > c.o.WholeRead && !c.args.maxBytes.given:
-		return nil, false, &fault.Error{
+		return e, &fault.Error{
 			Code: fault.LimitExceeded, Op: "fs.read", Resource: f.Name().String(),
 			Rule: "the file has " + strconv.FormatInt(f.Size(), 10) + " bytes, and at most " + strconv.FormatInt(c.o.WholeRead, 10) + " are read whole",
-			Hint: "read a part with head, tail or max_bytes",
+			Hint: "read a part with offset and length, line and lines, head, tail or max_bytes",
 		}
 	}
-	content, err = section(f, 0, min(f.Size(), limit))
-	if cut = f.Size() > limit; cut {
-		content = dropPartial(content)
+	e.content, err = section(f, 0, min(f.Size(), limit))
+	if e.cut = f.Size() > limit; e.cut {
+		e.content = dropPartial(e.content)
 	}
-	return content, cut, err
+	return e, err
 }
 
-func binary(f *pathguard.File) error {
+func notText(f *pathguard.File) error {
 	return &fault.Error{
 		Code: fault.TextUnsafe, Op: "fs.read", Resource: f.Name().String(),
 		Rule: "it is binary, " + strconv.FormatInt(f.Size(), 10) + " bytes, not UTF-8 text",
@@ -283,68 +291,4 @@ func readMultipleFiles(ctx context.Context, c *call) (reply, error) {
 	}
 	r.body, r.source = strings.Join(parts, "\n---\n"), strings.Join(sources, " ")
 	return r, nil
-}
-
-// mediaTypes are those that clients draw or play; anything else is a blob.
-var mediaTypes = map[string]string{
-	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif",
-	".webp": "image/webp", ".bmp": "image/bmp", ".svg": "image/svg+xml",
-	".mp3": "audio/mpeg", ".wav": "audio/wav", ".ogg": "audio/ogg", ".flac": "audio/flac",
-}
-
-func readMediaFile(ctx context.Context, c *call) (reply, error) {
-	f, err := c.gate.Open(ctx, c.args.path)
-	if err != nil {
-		return reply{}, err
-	}
-	defer f.Close()
-	if f.Size()/3*4 > c.o.Answer {
-		return reply{}, &fault.Error{
-			Code: fault.LimitExceeded, Op: "fs.read", Resource: f.Name().String(),
-			Rule: "the file has " + strconv.FormatInt(f.Size(), 10) + " bytes, more than an answer holds as base64",
-			Hint: "use a program that opens the file itself",
-		}
-	}
-	if f.Size() > large {
-		if err := c.large(ctx); err != nil {
-			return reply{}, err
-		}
-	}
-	data, err := section(f, 0, f.Size())
-	if err != nil {
-		return reply{}, err
-	}
-	mime := mediaTypes[extension(f.Name().Base())]
-	var block mcpserver.Content
-	switch kind, _, _ := strings.Cut(mime, "/"); kind {
-	case "image":
-		block = mcpserver.Image(textsafe.Clean(mime), data)
-	case "audio":
-		block = mcpserver.Audio(textsafe.Clean(mime), data)
-	default:
-		block = mcpserver.Blob(textsafe.Clean(c.url(f.Name())), textsafe.Clean("application/octet-stream"), data)
-	}
-	return reply{media: &block, etag: f.Fingerprint().String()}, nil
-}
-
-// extension is the last one of a name in small letters; a name that only
-// begins with a dot has none.
-func extension(base string) string {
-	if i := strings.LastIndexByte(base, '.'); i > 0 {
-		return strings.ToLower(base[i:])
-	}
-	return ""
-}
-
-// url is the file's URL under the name that the caller used, which tells
-// nothing of where a link leads.
-func (c *call) url(canonical pathguard.Name) string {
-	name := canonical
-	if names, err := c.o.Gate.Workspace.Parse(c.args.path); err == nil && len(names) == 1 {
-		name = names[0]
-	}
-	if alias := name.Root().Alias(); alias != "" {
-		return alias + fileURL(name.Rel())[len("file"):]
-	}
-	return fileURL(name.Abs())
 }

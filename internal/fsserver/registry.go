@@ -44,8 +44,15 @@ type arguments struct {
 	path, source, destination string
 	paths                     []string
 	content, pattern, sortBy  string
+	query, glob, cursor       string
 	exclude                   []string
 	head, tail, maxBytes      count
+	offset, length            count
+	line, lines               count
+	context, limit            count
+	substring, literal        bool
+	ignoreCase                bool
+	includeIgnored            bool
 	edits                     []edit.Edit
 	recursive                 bool
 	dryRun, confirm           bool
@@ -87,6 +94,18 @@ var (
 		{name: "tail", about: "last N lines only", bind: func(a *arguments) any { return &a.tail }},
 		{name: "max_bytes", about: "cut after N bytes; also for files over the limit", bind: func(a *arguments) any { return &a.maxBytes }},
 	}
+	paramsBytes = []param{
+		{name: "offset", about: "from byte N", bind: func(a *arguments) any { return &a.offset }},
+		{name: "length", bind: func(a *arguments) any { return &a.length }},
+	}
+	paramsLines = []param{
+		{name: "line", about: "from line N, the first is 1", bind: func(a *arguments) any { return &a.line }},
+		{name: "lines", bind: func(a *arguments) any { return &a.lines }},
+	}
+	paramsPage = []param{
+		{name: "limit", bind: func(a *arguments) any { return &a.limit }},
+		{name: "cursor", about: "of the page before", filled: true, bind: func(a *arguments) any { return &a.cursor }},
+	}
 	paramIfMatch = param{
 		name: "ifMatch", about: "etag that must still hold", filled: true, bind: func(a *arguments) any { return &a.ifMatch },
 	}
@@ -118,16 +137,16 @@ func registry() []tool {
 }
 
 func readTools() []tool {
-	readText := parameters([]param{fileParam(core.FSRead)}, paramsRange...)
+	readText := slices.Concat([]param{fileParam(core.FSRead)}, paramsRange, paramsBytes, paramsLines)
 	return []tool{
 		{name: "read_file", about: "Deprecated: use read_text_file.", hints: reads, params: readText, run: readTextFile},
 		{
-			name: "read_text_file", about: "Read a text file, whole or its first or last lines. Its etag is what ifMatch takes.",
+			name: "read_text_file", about: "Read a text file, whole or a part: first or last lines, a range of lines or bytes. Its etag is what ifMatch takes.",
 			hints: reads, params: readText, run: readTextFile,
 		},
 		{
 			name: "read_media_file", about: "Read any file as base64: image, audio or a blob.",
-			hints: reads, params: []param{fileParam(core.FSRead)}, run: readMediaFile,
+			hints: reads, params: parameters([]param{fileParam(core.FSRead)}, paramsBytes...), run: readMediaFile,
 		},
 		{
 			name: "read_multiple_files", about: "Read several text files at once; one that fails does not stop the others.", hints: reads,
@@ -164,17 +183,17 @@ func listTools() []tool {
 	return []tool{
 		{
 			name: "list_directory", about: "List a directory: [FILE], [DIR], [LINK] and other kinds.",
-			hints: reads, params: []param{pathParam(core.FSList)}, run: listDirectory,
+			hints: reads, params: parameters([]param{pathParam(core.FSList)}, paramsPage...), run: listDirectory,
 		},
 		{
 			name: "list_directory_with_sizes", about: "List a directory with sizes and totals.", hints: reads, run: listWithSizes,
-			params: []param{pathParam(core.FSList), {
+			params: parameters([]param{pathParam(core.FSList), {
 				name: "sortBy", choices: []string{"name", "size"}, bind: func(a *arguments) any { return &a.sortBy },
-			}},
+			}}, paramsPage...),
 		},
 		{
 			name: "directory_tree", about: "Everything beneath a directory as JSON: name, type, children.",
-			hints: reads, load: mcpserver.Walk, params: []param{pathParam(core.FSList), paramExclude}, run: directoryTree,
+			hints: reads, load: mcpserver.Walk, params: parameters([]param{pathParam(core.FSList), paramExclude}, paramsPage...), run: directoryTree,
 		},
 	}
 }
@@ -191,11 +210,12 @@ func findTools() []tool {
 		{
 			name: "search_files", about: "Find names beneath a directory by a glob on the path relative to it, as **/*.ts; a plain name at any depth. Returns full paths.",
 			hints: reads, load: mcpserver.Walk, run: searchFiles,
-			params: []param{
+			params: parameters([]param{
 				pathParam(core.FSList),
 				{name: "pattern", required: true, bind: func(a *arguments) any { return &a.pattern }},
 				paramExclude,
-			},
+				{name: "substring", about: "pattern is a part of the name, in any case", bind: func(a *arguments) any { return &a.substring }},
+			}, paramsPage...),
 		},
 		{
 			name: "get_file_info", about: "Size, times, permissions, type and etag of a file or directory.",
@@ -208,9 +228,29 @@ func findTools() []tool {
 	}
 }
 
+// searchContentTool finds text in files. Its path is judged as a list is, and
+// each file that is opened beneath it by itself as a read is.
+func searchContentTool() tool {
+	return tool{
+		name: "search_content", about: "Find lines in files beneath a directory: path:line: text. Heeds .gitignore.",
+		hints: reads, load: mcpserver.Walk, run: searchContent,
+		params: parameters([]param{
+			pathParam(core.FSList),
+			{name: "query", about: "RE2 expression", required: true, bind: func(a *arguments) any { return &a.query }},
+			{name: "literal", about: "query is plain text", bind: func(a *arguments) any { return &a.literal }},
+			{name: "ignoreCase", bind: func(a *arguments) any { return &a.ignoreCase }},
+			{name: "glob", about: "only such files; without a slash at any depth", filled: true, bind: func(a *arguments) any { return &a.glob }},
+			paramExclude,
+			{name: "includeIgnored", about: "search what .gitignore leaves out too", bind: func(a *arguments) any { return &a.includeIgnored }},
+			{name: "context", about: "N lines around each match", bind: func(a *arguments) any { return &a.context }},
+		}, paramsPage...),
+	}
+}
+
 // ownTools are those that the reference server has not.
 func ownTools() []tool {
 	return []tool{
+		searchContentTool(),
 		{
 			name: "append_file", about: "Add to the end of a file, or create it.",
 			hints: additive, params: changingMatch(fileParam(core.FSWrite), paramContent), run: appendFile,

@@ -33,6 +33,7 @@ var uses = map[string]map[string]core.Action{
 	"list_directory_with_sizes": {"path": core.FSList},
 	"directory_tree":            {"path": core.FSList},
 	"search_files":              {"path": core.FSList},
+	"search_content":            {"path": core.FSList},
 	"get_file_info":             {"path": core.FSList},
 	"list_allowed_directories":  {},
 	"move_file":                 {"source": core.FSRename, "destination": core.FSRename},
@@ -101,6 +102,8 @@ func sample(t *tool, path map[string]string) args {
 			a[p.name] = "SAMPLE\n"
 		case "pattern":
 			a[p.name] = "**"
+		case "query":
+			a[p.name] = "on."
 		case "edits":
 			a[p.name] = edits("one", "two")
 		case "confirm", "recursive":
@@ -126,7 +129,7 @@ func (w *world) fairPaths(tool string) map[string]string {
 	switch tool {
 	case "create_directory":
 		paths["path"] = w.at("new/deep")
-	case "list_directory", "list_directory_with_sizes", "directory_tree", "search_files":
+	case "list_directory", "list_directory_with_sizes", "directory_tree", "search_files", "search_content":
 		paths["path"] = w.root
 	case "delete_file":
 		paths["path"] = w.at("gone")
@@ -276,7 +279,7 @@ func TestOffAndReadOnly(t *testing.T) {
 			t.Errorf("%s is offered", tool.Name)
 		}
 	}
-	if len(list.Tools) != 9 {
+	if len(list.Tools) != 10 {
 		t.Errorf("%d tools", len(list.Tools))
 	}
 	for _, name := range []string{"write_file", "read_file"} {
@@ -314,7 +317,7 @@ func TestArguments(t *testing.T) {
 		{"read_text_file", `{"path":1}`, "path must be a string"},
 		{"read_text_file", `{"path":null}`, "path must be a string"},
 		{"read_text_file", `{"path":"f","foo":1}`, "foo is not a parameter of read_text_file"},
-		{"read_text_file", `{"path":"f","foo":1}`, "it takes path, head, tail, max_bytes"},
+		{"read_text_file", `{"path":"f","foo":1}`, "it takes path, head, tail, max_bytes, offset, length, line, lines"},
 		{"read_text_file", `{"Path":"f"}`, "Path is not a parameter"},
 		{"read_text_file", `{"path":"f","head":"1"}`, "head must be an integer"},
 		{"read_text_file", `{"path":"f","head":1.5}`, "integer"},
@@ -322,6 +325,17 @@ func TestArguments(t *testing.T) {
 		{"read_text_file", `{"path":"f","head":-1}`, "head must not be negative"},
 		{"read_text_file", `{"path":"f","head":99999999999999999999}`, "integer"},
 		{"read_text_file", `{"path":"f","head":1,"tail":1}`, "head and tail"},
+		{"read_text_file", `{"path":"f","offset":1,"head":1}`, "head and offset or length can't be used together"},
+		{"read_text_file", `{"path":"f","lines":1,"length":1}`, "offset or length and line or lines"},
+		{"read_text_file", `{"path":"f","line":0}`, "lines are counted from 1"},
+		{"read_media_file", `{"path":"f","line":1}`, "line is not a parameter of read_media_file"},
+		{"list_directory", `{"path":"project://","limit":0}`, "limit must be at least 1"},
+		{"list_directory", `{"path":"project://","cursor":"x"}`, "none of ours"},
+		{"search_files", `{"path":"project://","pattern":"a","cursor":""}`, "cursor must not be empty"},
+		{"search_files", `{"path":"project://","pattern":"a/b","substring":true}`, "no part of a name"},
+		{"search_content", `{"path":"project://","query":"("}`, "missing closing ) at character 1"},
+		{"search_content", `{"path":"project://","query":"a","context":21}`, "context must be at most 20"},
+		{"search_content", `{"path":"project://","query":"a","glob":"{1..5000}"}`, "braces"},
 		{"read_multiple_files", `{"paths":[]}`, "at least one entry"},
 		{"read_multiple_files", `{"paths":"f"}`, "must be an array"},
 		{"read_multiple_files", `{"paths":[1]}`, "paths[0] must be a string"},

@@ -31,7 +31,9 @@ type reply struct {
 	notes []string
 	// structured is a JSON object, used only without envelopes.
 	structured []byte
-	outcome    enforce.Outcome
+	// next is a JSON object with the arguments that lead on, if there is more.
+	next    []byte
+	outcome enforce.Outcome
 }
 
 // outside makes a text block of text from outside.
@@ -65,6 +67,9 @@ func (s *server) result(r reply) mcpserver.Result {
 	}
 	if r.outcome.Etag == "" {
 		r.outcome.Etag = r.etag
+	}
+	if r.next != nil {
+		res.Meta = append(res.Meta, mcpserver.Meta{Key: "dev.postern/next", Value: r.next})
 	}
 	s.conclude(&res, r.outcome, r.notes)
 	return res

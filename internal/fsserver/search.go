@@ -9,7 +9,6 @@ import (
 
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/untrusted"
-	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/mcpwire"
 )
 
@@ -23,19 +22,18 @@ type matches struct {
 	structured []byte
 }
 
-func (m *matches) entry(dir pathguard.Name, path string, item enforce.Item) visitor {
-	if !m.pattern.match(path) {
+func (m *matches) entry(e entry) visitor {
+	if e.told || !m.pattern.match(e.path) {
 		return m
 	}
-	e := item.Entry
-	e.Name = strings.TrimSuffix(shown(dir), "/") + "/" + item.Name
-	if strings.HasSuffix(shown(dir), "://") {
-		e.Name = shown(dir) + item.Name
-	}
-	line, object := shownName(e)+"\n", []byte(nil)
+	found := e.item.Entry
+	found.Name = shownBeneath(e.dir, e.item.Name)
+	line, object := shownName(found)+"\n", []byte(nil)
 	if m.bare {
-		object = append(appendItem(nil, e), '}', ',')
+		object = append(appendItem(nil, found), '}', ',')
 	}
+	m.walk.mu.Lock()
+	defer m.walk.mu.Unlock()
 	if m.walk.fits(mcpwire.TextLen(line) + len(object)) {
 		m.lines.WriteString(line)
 		m.structured = append(m.structured, object...)
@@ -47,7 +45,7 @@ func (m *matches) unreadable() {}
 
 func searchFiles(ctx context.Context, c *call) (reply, error) {
 	patterns := newCompiler()
-	wanted, err := patterns.search(c.args.pattern)
+	wanted, err := patterns.wanted(c.args.pattern, c.args.substring)
 	if err != nil {
 		return reply{}, err
 	}

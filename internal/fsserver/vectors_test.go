@@ -54,6 +54,8 @@ var cases = map[string]func(*testing.T){
 	"fs-exclude-plain-name":      excludePlainName,
 	"fs-search-head-of-line":     searchHeadOfLine,
 	"fs-tail-from-start":         tailFromStart,
+	"fs-big-file-read":           bigFileRead,
+	"fs-search-utf8-panic":       searchUTF8Panic,
 	"fs-partial-read-fd-leak":    fdLeak,
 	"fs-binary-as-text":          binaryAsText,
 	"fs-structured-mismatch":     structuredMismatch,

@@ -54,6 +54,7 @@ var tools = map[string]Rating{
 	"list_directory_with_sizes": readOnly,
 	"directory_tree":            readOnly,
 	"search_files":              readOnly,
+	"search_content":            readOnly,
 	"get_file_info":             readOnly,
 	"list_allowed_directories":  readOnly,
 	"write_file":                OfAction(core.FSWrite),

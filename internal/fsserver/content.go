@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"hash/fnv"
+	"io/fs"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/core/untrusted"
+	"github.com/postern-gate/postern/internal/fsserver/grep"
+	"github.com/postern-gate/postern/internal/mcpwire"
+)
+
+// Bounds of a search in contents.
+const (
+	defaultMatches = 200
+	maxContext     = 20
+	// waiting is how many files are searched or wait to be told of.
+	waiting = 32
+)
+
+// contents is a search in files. The walk hands them to workers and tells of
+// what they found in its own order.
+type contents struct {
+	walk    *traversal
+	query   *grep.Query
+	files   *pattern // nil for all
+	near    int
+	bare    bool
+	ctx     context.Context //nolint:containedctx // it lives no longer than the call
+	jobs    chan *job
+	queue   []*job
+	workers sync.WaitGroup
+
+	failed error // what ends the search
+
+	lines      []byte // of the answer, guarded by the walk's mu
+	structured []byte
+}
+
+// job is the search of one file.
+type job struct {
+	name     pathguard.Name
+	path     string
+	options  grep.Options
+	done     chan struct{}
+	result   grep.Result
+	err      error
+	panicked any
+	tag      uint64 // of the file's state
+	linked   bool
+}
+
+func searchContent(ctx context.Context, c *call) (reply, error) {
+	s, err := c.newSearch()
+	if err != nil {
+		return reply{}, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	s.ctx = ctx
+	defer s.workers.Wait()
+	defer close(s.jobs)
+	defer cancel()
+	return c.gather(ctx, s.walk)
+}
+
+func (c *call) newSearch() (*contents, error) {
+	query, err := grep.Compile(c.args.query, c.args.literal, c.args.ignoreCase)
+	if err != nil {
+		return nil, err
+	}
+	if c.args.context.n > maxContext {
+		return nil, invalid("context must be at most 20", "read the file around a line with read_text_file, line and lines")
+	}
+	patterns := newCompiler()
+	exclude, err := patterns.exclude(c.args.exclude)
+	if err != nil {
+		return nil, err
+	}
+	s := &contents{
+		query: query, near: int(c.args.context.n), bare: c.o.Bare, jobs: make(chan *job, waiting),
+		walk: &traversal{exclude: exclude, most: defaultMatches},
+	}
+	if c.args.glob != "" {
+		files, err := patterns.files(c.args.glob)
+		if err != nil {
+			return nil, err
+		}
+		s.files = &files
+	}
+	if !c.args.includeIgnored {
+		s.walk.ignore = &ignoring{}
+	}
+	s.walk.first, s.walk.answer, s.walk.finish = s, s.answer, s.drain
+	return s, nil
+}
+
+func (s *contents) unreadable() {}
+
+// entry has a file searched; while too many wait, the first of them is told of.
+func (s *contents) entry(e entry) visitor {
+	if e.item.Kind != pathguard.KindFile || !e.item.Reachable || s.files != nil && !s.files.match(e.path) {
+		return s
+	}
+	from := s.walk.from
+	if e.told && (e.path != from.path || from.n == 0) {
+		return s // all of it was told
+	}
+	name, err := e.dir.Join(e.item.Name)
+	if err != nil {
+		return s
+	}
+	j := &job{name: name, path: e.path, done: make(chan struct{}), options: grep.Options{Matches: s.walk.most, Context: s.near}}
+	if e.told {
+		j.options.After = from.n
+	}
+	if len(s.queue) == waiting {
+		if s.failed = s.tell(); s.failed != nil {
+			_ = s.walk.stop() // which drain looks at
+			return s
+		}
+	}
+	if s.queue == nil {
+		s.employ()
+	}
+	s.queue = append(s.queue, j)
+	s.jobs <- j // as many as may wait have room
+	return s
+}
+
+func (s *contents) employ() {
+	for range workers() {
+		s.workers.Go(func() {
+			var scanner grep.Scanner
+			for j := range s.jobs {
+				j.run(s, &scanner)
+			}
+		})
+	}
+}
+
+func (j *job) run(s *contents, scanner *grep.Scanner) {
+	defer close(j.done)
+	defer func() { j.panicked = recover() }() // it goes on in the walk, where a bug is answered for
+	if j.err = s.ctx.Err(); j.err != nil {
+		return
+	}
+	f, err := s.walk.walk.Open(j.name)
+	if err != nil {
+		j.err = err
+		return
+	}
+	defer f.Close()
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(f.Fingerprint().String())) // never fails
+	j.tag, j.linked = max(1, h.Sum64()), f.Info().Nlink > 1
+	j.result, j.err = scanner.Scan(s.ctx, f, f.Size(), s.query, j.options)
+}
+
+// drain tells of all that waits.
+func (s *contents) drain() error {
+	for s.failed == nil && len(s.queue) > 0 && !s.walk.answered() {
+		s.failed = s.tell()
+	}
+	if s.failed == nil && !s.walk.answered() {
+		s.walk.reach(s.walk.last)
+	}
+	return s.failed
+}
+
+// tell tells of the first file that waits.
+func (s *contents) tell() error {
+	j := s.queue[0]
+	s.queue = s.queue[1:]
+	t := s.walk
+	t.mu.Lock()
+	t.at = j.name
+	t.mu.Unlock()
+	<-j.done
+	if j.panicked != nil {
+		panic(j.panicked)
+	}
+	if errors.Is(j.err, context.Canceled) || errors.Is(j.err, context.DeadlineExceeded) {
+		return j.err
+	}
+	if len(j.result.Lines) > 0 {
+		if err := t.walk.Told(j.name); err != nil {
+			j.result, j.err = grep.Result{}, err
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.account(j)
+	return s.add(j)
+}
+
+// account counts what was not searched and why. The caller holds the walk's mu.
+func (s *contents) account(j *job) {
+	n := &s.walk.counts
+	switch code := fault.CodeOf(j.err); {
+	case j.err == nil:
+	case code == fault.PolicyDenied:
+		n.denied++
+	case errors.Is(j.err, fs.ErrNotExist):
+		n.raced = true
+	default:
+		n.unread++
+	}
+	if j.result.Binary {
+		n.binary++
+	}
+	n.long += j.result.Long
+	if j.linked && len(j.result.Lines) > 0 {
+		n.linked++
+	}
+	if from := s.walk.from; j.options.After > 0 && from.tag != j.tag {
+		n.raced = true // its lines may be others now
+	}
+}
+
+// add puts a file's lines into the answer, those before a match only with it.
+// The caller holds the walk's mu.
+func (s *contents) add(j *job) error {
+	switch fault.CodeOf(j.err) {
+	case fault.AuditUnwritable, fault.AuditBroken, fault.AuditTruncated:
+		return j.err
+	default:
+	}
+	path := textsafe.Name(shown(j.name))
+	var lines, objects []byte
+	last, match := int64(-1), int64(0)
+	for _, l := range j.result.Lines {
+		if s.near > 0 && l.Number != last+1 && len(s.lines)+len(lines) > 0 {
+			lines = append(lines, "--\n"...)
+		}
+		last = l.Number
+		lines = appendLine(lines, path, l)
+		if s.bare {
+			objects = appendHit(objects, path, l)
+		}
+		switch size := mcpwire.TextLen(lines) + len(objects); {
+		case l.Match && !s.walk.fits(size):
+			return nil
+		case l.Match:
+			match = l.Number
+			s.walk.reached = position{path: j.path, n: match, tag: j.tag}
+		case match == 0 || l.Number > match+int64(s.near):
+			continue
+		default:
+			s.walk.size += size
+		}
+		if l.Cut {
+			s.walk.counts.cut++
+		}
+		s.lines, s.structured = append(s.lines, lines...), append(s.structured, objects...)
+		lines, objects = lines[:0], objects[:0]
+	}
+	if j.result.More {
+		s.walk.counts.paged = true
+		return nil
+	}
+	s.walk.reached = position{path: j.path}
+	return nil
+}
+
+// appendLine appends path:number: text for a match, with dashes for a line near
+// one.
+func appendLine(b []byte, path string, l grep.Line) []byte {
+	mark := byte('-')
+	if l.Match {
+		mark = ':'
+	}
+	b = append(append(b, path...), mark)
+	b = append(strconv.AppendInt(b, l.Number, 10), mark, ' ')
+	return append(append(b, l.Text...), '\n')
+}
+
+func appendHit(b []byte, path string, l grep.Line) []byte {
+	b = appendScrubbed(append(b, `{"path":`...), path)
+	b = strconv.AppendInt(append(b, `,"line":`...), l.Number, 10)
+	b = appendScrubbed(append(b, `,"text":`...), strings.ToValidUTF8(l.Text, "\uFFFD"))
+	if !l.Match {
+		b = append(b, `,"context":true`...)
+	}
+	return append(b, '}', ',')
+}
+
+// answer is what there is. The caller holds the walk's mu.
+func (s *contents) answer(top pathguard.Name) reply {
+	r := reply{kind: untrusted.Search, source: top.String(), body: "No matches found"}
+	if len(s.lines) > 0 {
+		r.body = strings.TrimSuffix(string(s.lines), "\n")
+	}
+	if s.bare {
+		r.structured = append([]byte(`{"matches":[`), bytes.TrimSuffix(s.structured, []byte{','})...)
+		r.structured = append(r.structured, ']')
+	}
+	return r
+}
