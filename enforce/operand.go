@@ -132,16 +132,17 @@ func (o *operand) judgeBefore(c *crossing) error {
 		return judgeAll(c, o.actions, o.name.Resource())
 	}
 	saved, about := c.verdict, c.decided
-	defer func() { c.verdict, c.decided = saved, about }()
 	err := judgeAll(c, o.actions, o.name.Resource())
-	if err == nil {
-		return nil
+	denied, by := c.verdict, c.decided
+	if err != nil {
+		c.verdict, c.decided = saved, about
+		if judgeAll(c, o.onNew, o.name.Resource()) != nil {
+			c.verdict, c.decided = denied, by // which the record gives as the reason
+			return err
+		}
 	}
-	c.verdict = saved
-	if judgeAll(c, o.onNew, o.name.Resource()) == nil {
-		return nil
-	}
-	return err
+	c.verdict, c.decided = saved, about
+	return nil
 }
 
 // judgeAfter judges the way that it turned out to be.

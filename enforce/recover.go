@@ -29,10 +29,17 @@ const (
 // link is followed; what can't be compared, as a name that the log holds only
 // as a hash, is "unreadable". Intents of processes that are alive stay open.
 //
+// Before that it compares the newest part of the log with what was signed. One
+// that was changed is audit.broken: from then on this process changes nothing,
+// until a person renews the log.
+//
 // Every process that acts should call it once after its start, in the
 // background if it likes: it waits for others that do the same. Its error is
 // that of the log, or of the context.
 func (s *State) Recover(ctx context.Context) error {
+	if err := s.log.Examine(ctx); err != nil {
+		return err
+	}
 	done, err := s.live.Alone(ctx)
 	if err != nil {
 		return err

@@ -123,6 +123,7 @@ func (p *Policy) compileBuiltin(c Config) error {
 	}
 	var hidden, lifted, runs []rule
 	for _, e := range secrets() {
+		p.private = append(p.private, e.name)
 		if slices.Contains(c.Lift, e.name) {
 			lifted = append(lifted, e.rules(c)...)
 		} else {

@@ -16,10 +16,11 @@ import (
 // immutable and safe for concurrent use.
 type Policy struct {
 	roots   []Root
-	secrets ruleset // every action on a file
-	lifted  ruleset // secrets that may be used and still are
-	runs    ruleset // every action on a file but read, list, watch
-	layers  []layer // that of Config.Fallback is the last
+	secrets ruleset  // every action on a file
+	lifted  ruleset  // secrets that may be used and still are
+	private []string // names of the entries of secrets
+	runs    ruleset  // every action on a file but read, list, watch
+	layers  []layer  // that of Config.Fallback is the last
 	ifMatch actionSet
 	confirm actionSet
 	version string

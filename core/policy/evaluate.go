@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/postern-gate/postern/core"
@@ -65,7 +66,12 @@ func (l *layer) compares(a core.Action) bool {
 // equally strict ones that of the earliest step.
 func (p *Policy) Evaluate(r core.Request) core.Verdict {
 	v := p.decide(r)
-	if v.Class = v.Reason.Builtin; v.Class == "" && p != nil && r.Action.IsFile() {
+	switch by := v.Reason.Builtin; {
+	case by != "":
+		if slices.Contains(p.private, by) { // what runs by itself is no secret
+			v.Class = by
+		}
+	case p != nil && r.Action.IsFile():
 		v.Class = p.secret(r.Resource, v.Reason.Step == core.StepContainment) // which speaks before the lists
 	}
 	return v

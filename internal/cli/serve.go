@@ -108,7 +108,7 @@ func (o *serveOptions) serve(ctx context.Context, env *Env, dirs []string) (err 
 	if err != nil {
 		return err
 	}
-	defer lookAfter(ctx, state)()
+	defer lookAfter(ctx, env, state)()
 	if o.http != "" {
 		return o.serveHTTP(ctx, env, w, server, address)
 	}
@@ -133,12 +133,14 @@ func (o *serveOptions) server(env *Env, w *workspace, state *enforce.State) (*mc
 // lookAfter finds out, while the server already answers, what became of the
 // changes of processes that were killed. A log that can't be used is said
 // elsewhere, and the next start looks again.
-func lookAfter(ctx context.Context, state *enforce.State) (wait func()) {
+func lookAfter(ctx context.Context, env *Env, state *enforce.State) (wait func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = state.Recover(ctx)
+		if err := state.Recover(ctx); fault.CodeOf(err) == fault.AuditBroken || fault.CodeOf(err) == fault.AuditTruncated {
+			report(env.Err, err, false)
+		}
 	}()
 	return func() {
 		cancel()

@@ -75,7 +75,8 @@ type Log struct {
 	highest int64 // size of the largest checkpoint that this process has seen
 	failed  bool  // the disk failed the segment: the next commit begins another
 	suspect bool  // the log did not go on from its last checkpoint
-	due     bool  // there may be something to prune
+	due     bool  // there may be something to prune or to tidy up
+	changed error // what Examine found, until another log is begun
 	opened  time.Time
 	drift   drift
 	wall    func() time.Time
@@ -280,14 +281,17 @@ func (l *Log) tick() {
 	l.timer = nil
 	closed := l.closed
 	l.mu.Unlock()
-	prune := false
+	due := false
 	if !closed {
 		_ = l.commitPending(true) // kept as the problem, which the next Record sees
-		prune, l.due = l.due && l.o.Keep > 0, false
+		due, l.due = l.due, false
 	}
 	<-l.lead
-	if prune {
-		_, _ = l.Prune(l.o.Keep, false) // tried again after the next segment
+	if due {
+		l.removeLeftovers()
+		if l.o.Keep > 0 {
+			_, _ = l.Prune(l.o.Keep, false) // tried again after the next segment
+		}
 	}
 }
 

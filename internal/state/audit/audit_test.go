@@ -69,6 +69,14 @@ func lines(t *testing.T, file string) []map[string]any {
 	return all
 }
 
+// bulky is an event whose line has 5,000 bytes more, as a long name no longer
+// has.
+func bulky(corr string) core.Event {
+	e := named("f", corr)
+	e.Policy = strings.Repeat("p", 5000)
+	return e
+}
+
 func event(name string) core.Event {
 	return core.Event{
 		Time: time.Date(2026, 11, 30, 1, 2, 3, 4000, time.UTC), Phase: core.PhaseIntent,
@@ -108,7 +116,7 @@ func TestFields(t *testing.T) {
 func TestPrivateNames(t *testing.T) {
 	l, file := opened(t)
 	secret := event("deploy/.env")
-	secret.Verdict.Reason.Builtin = "dotenv"
+	secret.Class = "dotenv"
 	outside := event("")
 	outside.Resource = core.Resource{Name: "/home/u/private"}
 	for _, e := range []core.Event{secret, secret, outside} {
@@ -129,6 +137,23 @@ func TestPrivateNames(t *testing.T) {
 		if bytes.Contains(data, []byte(word)) {
 			t.Errorf("the log holds %q", word)
 		}
+	}
+}
+
+// TestLongNames: what an agent chooses is cut, and stays apart from others
+// that begin the same.
+func TestLongNames(t *testing.T) {
+	l, file := opened(t)
+	long := strings.Repeat("\u00e9", 2000)
+	for _, name := range []string{long + "a", long + "b"} {
+		if err := l.Record(event(name), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := lines(t, file)
+	one, two := fmt.Sprint(got[0]["resource"]), fmt.Sprint(got[1]["resource"])
+	if one == two || len(one) > longName || !strings.HasPrefix(one, "project://\u00e9") || !strings.Contains(one, "...#") {
+		t.Errorf("%q, %q", one, two)
 	}
 }
 

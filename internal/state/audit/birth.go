@@ -37,7 +37,7 @@ func (l *Log) loadOrCreate() (born bool, err error) {
 // nothing about this one.
 func (l *Log) take(key seal.Key) {
 	if l.origin != key.Origin() {
-		l.origin, l.highest = key.Origin(), 0
+		l.origin, l.highest, l.changed = key.Origin(), 0, nil
 	}
 	l.key = &key
 }
@@ -59,6 +59,9 @@ func (l *Log) clearUnfinished() error {
 	all, err := segment.List(l.segments())
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || err == nil && len(all) == 0:
+		if aside, _ := filepath.Glob(filepath.Join(l.segments(), endedPrefix+"*")); len(aside) > 0 {
+			return broken(fault.AuditTruncated, "a renewal of the log was cut short")
+		}
 		return nil
 	case err != nil:
 		return unwritable("the log can't be read", err)
@@ -85,6 +88,13 @@ func (l *Log) create() error {
 		return unwritable("the log can't be signed", err)
 	}
 	l.take(key)
+	err = os.Remove(filepath.Join(l.dir, signedFile)) // of a log that was never born
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return unwritable("the last checkpoint can't be written", err)
+	}
 	if err = l.begin(1, &cursor{last: first, open: map[string][]Pending{}}, nil); err == nil {
 		err = l.placeKey(key)
 	}

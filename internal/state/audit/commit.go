@@ -66,8 +66,11 @@ func (l *Log) enter() error {
 	if l.suspect {
 		l.forget()
 	}
-	if err := l.current(); err != nil || !l.suspect {
+	if err := l.current(); err != nil {
 		return err
+	}
+	if l.changed != nil || !l.suspect {
+		return l.changed
 	}
 	return l.catchUp()
 }

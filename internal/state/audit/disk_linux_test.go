@@ -109,12 +109,11 @@ func TestFullIsFull(t *testing.T) {
 	record(t, l, "before")
 	release := fillUp(t, root, 0)
 	for _, log := range []*Log{l, l, other, other, l} {
-		e := named(strings.Repeat("x", 5000), "refused")
-		if err := log.Record(e, true); fault.CodeOf(err) != fault.AuditUnwritable {
+		if err := log.Record(bulky("refused"), true); fault.CodeOf(err) != fault.AuditUnwritable {
 			t.Fatalf("recorded: %v", err)
 		}
 	}
-	read := named(strings.Repeat("r", 5000), "read") // a short one could fit into what is left of a page
+	read := bulky("read") // a short one could fit into what is left of a page
 	read.Phase = core.PhaseDecision
 	for range 5 {
 		if err := l.Record(read, false); fault.CodeOf(err) != fault.AuditUnwritable {

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -82,6 +83,18 @@ func begin(b []byte, at time.Time) []byte {
 // recordStart is how every record begins.
 const recordStart = `{"t":"`
 
+// longName is the length in bytes beyond which a name is cut: an agent chooses
+// names, and is not to fill the disk with them.
+const longName = 512
+
+// cut keeps the beginning of a long name and tells the rest as a hash.
+func (e encoder) cut(name string) string {
+	if len(name) <= longName {
+		return name
+	}
+	return strings.ToValidUTF8(name[:longName-64], "") + "...#" + e.hash(name)
+}
+
 // resource names what the event is about. A name outside every root and one
 // that belongs to a class of secrets is told as a class and a keyed hash:
 // equal names can be matched, none can be read.
@@ -94,12 +107,10 @@ func (e encoder) resource(ev core.Event) string {
 		return "outside:" + e.hash(name)
 	case ev.Class != "":
 		return ev.Class + ":" + e.hash(name)
-	case ev.Verdict.Reason.Builtin != "":
-		return ev.Verdict.Reason.Builtin + ":" + e.hash(name)
 	case e.hashed && (ev.File || ev.Action.IsFile()):
 		return "path:" + e.hash(name)
 	default:
-		return name
+		return e.cut(name)
 	}
 }
 

@@ -364,6 +364,118 @@ func TestBrokenWhileOpen(t *testing.T) {
 	}
 }
 
+// TestExamine: a change inside the newest segment is found by the look that a
+// process takes after its start, and stops it until a person renews the log.
+func TestExamine(t *testing.T) {
+	for name, at := range map[string]int64{"first record": 700, "last record": -900, "head": 60} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			l := openAt(t, dir)
+			for i := range 5 {
+				record(t, l, fmt.Sprint(i))
+			}
+			must(t, l.Close())
+			sane := openAt(t, dir)
+			must(t, sane.Examine(t.Context()))
+			record(t, sane, "control")
+			must(t, sane.Close())
+
+			flip(t, newest(t, dir), at)
+			next := openAt(t, dir)
+			if err := next.Examine(t.Context()); fault.CodeOf(err) != fault.AuditBroken {
+				t.Fatalf("examined: %v", err)
+			}
+			if err := next.Record(event("refused"), true); fault.CodeOf(err) != fault.AuditBroken {
+				t.Errorf("recorded: %v", err)
+			}
+			if checked(t, dir).Problems == nil {
+				t.Error("verify finds nothing")
+			}
+			_, err := Renew(dir)
+			must(t, err)
+			record(t, next, "after")
+			must(t, next.Close())
+			sound(t, dir)
+		})
+	}
+	must(t, openAt(t, t.TempDir()).Examine(t.Context())) // no log yet
+}
+
+// TestLook: what a start would meet is known without one, and nothing is made.
+func TestLook(t *testing.T) {
+	dir := t.TempDir()
+	must(t, Look(dir))
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("made %v, %v", entries, err)
+	}
+	for name, tc := range breaks {
+		dir := t.TempDir()
+		l := openAt(t, dir)
+		for i := range 5 {
+			record(t, l, fmt.Sprint(i))
+			if i == 2 {
+				_, err := l.Anchor()
+				must(t, err)
+			}
+		}
+		must(t, l.Close())
+		must(t, Look(dir))
+		tc.do(t, dir)
+		if err := Look(dir); fault.CodeOf(err) != tc.code {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestRenewWithoutKeys: a renewal needs nothing of the old log, and one that
+// was cut short asks for another.
+func TestRenewWithoutKeys(t *testing.T) {
+	dir := t.TempDir()
+	l := openAt(t, dir)
+	record(t, l, "1")
+	must(t, l.Close())
+	must(t, os.RemoveAll(filepath.Join(dir, "keys")))
+	_, err := Renew(dir)
+	must(t, err)
+	record(t, openAt(t, dir), "2")
+	sound(t, dir)
+
+	must(t, os.Remove(filepath.Join(dir, "keys", logKey)))
+	must(t, os.Remove(filepath.Join(dir, signedFile)))
+	must(t, os.Remove(newest(t, dir)))
+	if err := openAt(t, dir).Record(event("x"), true); fault.CodeOf(err) != fault.AuditTruncated {
+		t.Errorf("after half a renewal: %v", err)
+	}
+	_, err = Renew(dir)
+	must(t, err)
+	if r := find(all(t, dir), Renewed); len(r) != 1 {
+		t.Errorf("renewed: %v", r)
+	}
+}
+
+// TestLeftovers: what killed processes left is removed, what is new is not.
+func TestLeftovers(t *testing.T) {
+	dir := t.TempDir()
+	l := openAt(t, dir)
+	record(t, l, "1")
+	old := time.Now().Add(-2 * leftover)
+	for _, name := range []string{".new-1", ".version-1", "keys/.key-1", "audit/.new-1"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
+		must(t, os.WriteFile(filepath.Join(dir, name+"fresh"), []byte("x"), 0o600))
+		must(t, os.Chtimes(filepath.Join(dir, name), old, old))
+	}
+	l.removeLeftovers()
+	for _, name := range []string{".new-1", ".version-1", "keys/.key-1", "audit/.new-1"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is still there: %v", name, err)
+		}
+		if _, err := os.Lstat(filepath.Join(dir, name+"fresh")); err != nil {
+			t.Error(err)
+		}
+	}
+	sound(t, dir)
+}
+
 // TestForgotten: what is remembered of the log can be lost, and is made again
 // from the log.
 func TestForgotten(t *testing.T) {

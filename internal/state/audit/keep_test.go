@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -296,12 +295,12 @@ func TestMostKept(t *testing.T) {
 	l := openAt(t, dir)
 	record(t, l, "1")
 	defer block(t, dir)()
-	e := outcome("x", core.PhaseOutcome)
-	e.Resource = core.File("project", strings.Repeat("n", 60<<10))
-	for range 100 {
+	e := bulky("x")
+	e.Phase = core.PhaseOutcome
+	for range 1000 {
 		_ = l.Record(e, false)
 	}
-	if n := len(l.pending.buf); n > keepAtMost+len(e.Resource.Name)*3 {
+	if n := len(l.pending.buf); n > keepAtMost+3*len(e.Policy) {
 		t.Errorf("%d bytes are kept", n)
 	}
 	if l.lost == 0 {

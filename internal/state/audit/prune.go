@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -31,7 +33,6 @@ type PrunedSegment struct {
 // stays, and is the error audit.broken: it is evidence. With dryRun nothing is
 // changed. What was done before an error is returned with it.
 func (l *Log) Prune(keep time.Duration, dryRun bool) ([]PrunedSegment, error) {
-	l.removeLeftovers()
 	all, err := segment.List(l.segments())
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -171,16 +172,18 @@ func (l *Log) replaceByHashes(f segment.File, hashes string, p PrunedSegment) er
 // leftover is the age of a temporary file whose maker must be dead.
 const leftover = time.Hour
 
-// removeLeftovers removes what killed processes had not yet put in its place.
+// removeLeftovers removes what killed processes had not yet put in its place;
+// a key that never became one is a secret too many.
 func (l *Log) removeLeftovers() {
-	for _, dir := range []string{l.dir, l.segments()} {
-		files, err := filepath.Glob(filepath.Join(dir, ".new-*"))
-		if err != nil {
-			return
-		}
-		for _, path := range files {
-			if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > leftover {
-				_ = os.Remove(path)
+	for dir, prefixes := range map[string][]string{
+		l.dir: {".new-", ".version-"}, l.segments(): {".new-"}, filepath.Join(l.dir, "keys"): {".key-"},
+	} {
+		entries, _ := os.ReadDir(dir) // what can't be read is left
+		for _, e := range entries {
+			info, err := e.Info()
+			ours := slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(e.Name(), p) })
+			if err == nil && ours && info.Mode().IsRegular() && time.Since(info.ModTime()) > leftover {
+				_ = os.Remove(filepath.Join(dir, e.Name()))
 			}
 		}
 	}

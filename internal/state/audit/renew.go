@@ -16,6 +16,9 @@ import (
 	"github.com/postern-gate/postern/internal/state/audit/segment"
 )
 
+// endedPrefix begins the names of the folders of logs that were put aside.
+const endedPrefix = "ended-"
+
 // Renewal is a log that was put aside and the one that goes on.
 type Renewal struct {
 	OldOrigin string // "" where nothing was left that tells
@@ -46,6 +49,9 @@ func (l *Log) renew() (r Renewal, err error) {
 		return r, err
 	}
 	defer unlockFile(l.lock)
+	if err := os.Mkdir(filepath.Dir(l.keyFile(logKey)), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return r, unwritable("the folder of keys can't be made", err)
+	}
 	line := l.describe(&r)
 	if r.Aside, err = l.putAside(r.OldOrigin, line); err != nil {
 		return r, unwritable("the old log can't be put aside", err)
@@ -111,7 +117,7 @@ func (l *Log) putAside(origin, line string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	aside, err := makeAside(filepath.Join(l.segments(), "ended-"+logID(origin)))
+	aside, err := makeAside(filepath.Join(l.segments(), endedPrefix+logID(origin)))
 	if err != nil {
 		return "", err
 	}
