@@ -27,7 +27,7 @@ const (
 // each such intent gets one record that says how its target compares with what
 // the intent found. A target is looked at by its name beneath its root, and no
 // link is followed; what can't be compared, as a name that the log holds only
-// as a hash, is "unreadable". Intents of processes that are alive stay open.
+// as a hash, or one whose root a power cut made us forget, is "unreadable". Intents of processes that are alive stay open.
 //
 // Before that it compares the newest part of the log with what was signed. One
 // that was changed is audit.broken: from then on this process changes nothing,
