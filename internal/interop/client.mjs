@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Drives an MCP server on stdio with an official TypeScript client:
+// Drives an MCP server with an official TypeScript client, on stdio or HTTP:
 //   node client.mjs legacy|modern CALLS.json SERVER ARGS...
+//   node client.mjs legacy|modern CALLS.json URL      with POSTERN_TOKEN
 // CALLS.json is a list of {name, arguments}. Prints one JSON object: the
-// protocol version, the names of the tools, and the results in order.
+// protocol version, the names of the tools and resources, and the results in
+// order; a resource is read as often as its name.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -11,26 +13,35 @@ import { pathToFileURL } from 'node:url';
 const [era, callsFile, command, ...args] = process.argv.slice(2);
 const load = (path) => import(pathToFileURL(join(process.env.POSTERN_NPM, 'node_modules/@modelcontextprotocol', path)));
 
-async function connect() {
+async function parts() {
   if (era === 'legacy') {
     const { Client } = await load('sdk/dist/esm/client/index.js');
     const { StdioClientTransport } = await load('sdk/dist/esm/client/stdio.js');
-    const client = new Client({ name: 'interop', version: '1' }, { capabilities: {} });
-    await client.connect(new StdioClientTransport({ command, args, env: process.env, stderr: 'inherit' }));
-    return client;
+    const { StreamableHTTPClientTransport } = await load('sdk/dist/esm/client/streamableHttp.js');
+    return { Client, StdioClientTransport, StreamableHTTPClientTransport, options: { capabilities: {} } };
   }
-  const { Client } = await load('client/dist/index.mjs');
+  const { Client, StreamableHTTPClientTransport } = await load('client/dist/index.mjs');
   const { StdioClientTransport } = await load('client/dist/stdio.mjs');
-  const client = new Client({ name: 'interop', version: '1' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } });
-  await client.connect(new StdioClientTransport({ command, args, env: process.env, stderr: 'inherit' }));
-  return client;
+  const options = { versionNegotiation: { mode: { pin: '2026-07-28' } } };
+  return { Client, StdioClientTransport, StreamableHTTPClientTransport, options };
 }
 
-const client = await connect();
+const { Client, StdioClientTransport, StreamableHTTPClientTransport, options } = await parts();
+const client = new Client({ name: 'interop', version: '1' }, options);
+const headers = { Authorization: `Bearer ${process.env.POSTERN_TOKEN}` };
+await client.connect(command.startsWith('http:')
+  ? new StreamableHTTPClientTransport(new URL(command), { requestInit: { headers } })
+  : new StdioClientTransport({ command, args, env: process.env, stderr: 'inherit' }));
 const { tools } = await client.listTools();
+const { resources } = await client.listResources();
+const contents = [];
+for (const { uri } of resources) {
+  contents.push((await client.readResource({ uri })).contents[0].text);
+}
 const results = [];
 for (const call of JSON.parse(readFileSync(callsFile, 'utf8'))) {
   results.push(await client.callTool(call));
 }
-console.log(JSON.stringify({ server: client.getServerVersion(), tools: tools.map((t) => t.name), results }));
+const names = (list) => list.map((entry) => entry.name);
+console.log(JSON.stringify({ server: client.getServerVersion(), tools: names(tools), resources: names(resources), contents, results }));
 await client.close();

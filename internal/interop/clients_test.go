@@ -147,11 +147,13 @@ func check(t *testing.T, s step, r toolResult) {
 	}
 }
 
-// TestTypeScriptClients: the official clients of both eras call every tool.
+// TestTypeScriptClients: the official clients of both eras call every tool, on
+// stdio and over HTTP.
 func TestTypeScriptClients(t *testing.T) {
 	dir, bin := npm(t), build(t)
-	for _, era := range []string{"legacy", "modern"} {
-		t.Run(era, func(t *testing.T) {
+	for _, name := range []string{"legacy", "modern", "legacy over HTTP", "modern over HTTP"} {
+		t.Run(name, func(t *testing.T) {
+			era, _, overHTTP := strings.Cut(name, " ")
 			root, env := folder(t)
 			steps := everyTool(root)
 			var calls []toolCall
@@ -166,7 +168,12 @@ func TestTypeScriptClients(t *testing.T) {
 			if err := os.WriteFile(file, data, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.CommandContext(t.Context(), "node", "client.mjs", era, file, bin, "serve", root)
+			server := []string{bin, "serve", root}
+			if overHTTP {
+				url, token := serveHTTP(t, bin, root, env)
+				server, env = []string{url}, append(env, "POSTERN_TOKEN="+token)
+			}
+			cmd := exec.CommandContext(t.Context(), "node", append([]string{"client.mjs", era, file}, server...)...)
 			cmd.Env = append(env, "POSTERN_NPM="+dir)
 			var stderr strings.Builder
 			cmd.Stderr = &stderr
@@ -175,15 +182,19 @@ func TestTypeScriptClients(t *testing.T) {
 				t.Fatalf("%v\n%s", err, stderr.String())
 			}
 			var got struct {
-				Server  struct{ Name string }
-				Tools   []string
-				Results []toolResult
+				Server              struct{ Name string }
+				Tools               []string
+				Resources, Contents []string
+				Results             []toolResult
 			}
 			if err := json.Unmarshal(out, &got); err != nil {
 				t.Fatal(err)
 			}
 			if got.Server.Name != "postern" || len(got.Results) != len(steps) {
 				t.Fatalf("server %q, %d results of %d", got.Server.Name, len(got.Results), len(steps))
+			}
+			if len(got.Resources) != 1 || got.Resources[0] != "project" || !strings.Contains(got.Contents[0], "[FILE] a.txt") {
+				t.Errorf("resources %q, contents %q", got.Resources, got.Contents)
 			}
 			for i, s := range steps {
 				check(t, s, got.Results[i])
@@ -198,18 +209,26 @@ func TestTypeScriptClients(t *testing.T) {
 }
 
 // TestInspector: the Inspector's command line of both generations attaches,
-// lists and calls every tool, as the README says.
+// lists and calls every tool, as the README says, and over HTTP the newer one: the
+// older has no way to send a token.
 func TestInspector(t *testing.T) {
 	dir, bin := npm(t), build(t)
 	inspectors := map[string][]string{
 		"0.15": {"node", filepath.Join(dir, "node_modules/inspector-0.15/cli/build/cli.js"), "--cli"},
 		"2.12": {node22(t, dir), filepath.Join(dir, "node_modules/inspector-2/clients/launcher/build/index.js"), "--cli"},
 	}
-	for version, command := range inspectors {
-		t.Run(version, func(t *testing.T) {
+	for _, name := range []string{"0.15", "2.12", "2.12 over HTTP"} {
+		t.Run(name, func(t *testing.T) {
+			version, _, overHTTP := strings.Cut(name, " ")
+			command := inspectors[version]
 			root, env := folder(t)
+			server, header := []string{bin, "serve", root}, []string(nil)
+			if overHTTP {
+				url, token := serveHTTP(t, bin, root, env)
+				server, header = []string{url}, []string{"--transport", "http", "--header", "Authorization: Bearer " + token}
+			}
 			run := func(args ...string) ([]byte, error) {
-				cmd := exec.CommandContext(t.Context(), command[0], slices.Concat(command[1:], []string{bin, "serve", root}, args)...)
+				cmd := exec.CommandContext(t.Context(), command[0], slices.Concat(command[1:], server, args, header)...)
 				cmd.Env = env
 				var stderr strings.Builder
 				cmd.Stderr = &stderr
