@@ -44,16 +44,18 @@ func newLog(env *Env) *cobra.Command {
 		Use:   "log [flags] [VERB]",
 		Short: "show what was decided and done, and verify the record of it",
 		Example: `  postern log                                  the newest records
-  postern log --follow --decision deny         refusals, as they happen
+  postern log --follow --event refusal         refusals, as they happen
   postern log --since 2h --op 'fs.*' --resource src
   postern log --corr 4fd1c0a2b3e5-7            all that belongs to one call
   postern log --json --all | jq .op
   postern log verify                           was anything changed or cut off`,
 		Long: `one line a record: time, agent, event, operation and resource; of what was
-refused or failed also the code and the reason. it only reads
+refused or failed also the code and the reason. this only reads, and so do the
+verbs export, key and verify; anchor and prune write to the log
 
-on a terminal, and without a filter, the newest 50 are shown, with --follow the
-newest 10; otherwise all. --last N shows the newest N of those that fit
+of the records that fit, all are shown, but on a terminal and without a filter
+the newest 50. --follow begins with the newest 10, in a pipe too and whatever the
+filter, and ends when nobody reads it any more. --last N or --all changes both
 
 a filter chooses what is equal; --op and --code also take the beginning of a
 name and a star. PATTERN is one of the policy's: it stands for what it names and
@@ -71,8 +73,8 @@ record has an object with "place" and "garbage" in its stead`,
 		ValidArgsFunction:          cobra.NoFileCompletions,
 	}
 	o.flags(cmd)
-	textFlag(cmd, &o.last, "last", "N", "the newest N, of those that fit")
-	cmd.Flags().BoolVar(&o.all, "all", false, "every record, on a terminal too")
+	textFlag(cmd, &o.last, "last", "N", "the newest N of those that fit; 0 with --follow: only new ones")
+	cmd.Flags().BoolVar(&o.all, "all", false, "every record, on a terminal and with --follow too")
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with what is recorded from now on, until interrupted")
 	cmd.Flags().BoolVar(&o.long, "long", false, "every field of a record (with --corr too)")
 	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print the records as JSON lines, errors as JSON")
@@ -98,6 +100,7 @@ type logState struct {
 	other    string // the folder of its segments where that is elsewhere
 	segments bool   // there is at least one segment
 	key      bool   // there was a log: its key is there
+	signed   bool   // there was a log: its last checkpoint is remembered
 }
 
 func (s *logState) audit() string {
@@ -121,16 +124,22 @@ func findLog(env *Env) (*logState, error) {
 	s.segments = len(files) > 0
 	_, err = audit.VerifierLine(dir)
 	s.key = !errors.Is(err, fs.ErrNotExist)
+	signed, err := audit.LastSigned(dir)
+	s.signed = signed != nil || err != nil
 	return s, nil
 }
 
-// gone is the error of a log of which only the key is left.
-func (s *logState) gone() error {
-	if s.segments || !s.key {
+// gone is the error of a log of which there is no segment any more.
+func (s *logState) gone(op string) error {
+	left := "its key is there"
+	switch {
+	case s.segments || !s.key && !s.signed:
 		return nil
+	case !s.key:
+		left = "its last checkpoint is remembered"
 	}
 	return &fault.Error{
-		Code: fault.AuditTruncated, Op: "log", Resource: s.audit(), Rule: "there is no segment left, and there was a log: its key is there",
+		Code: fault.AuditTruncated, Op: op, Resource: s.audit(), Rule: "there is no segment left, and there was a log: " + left,
 		Hint: "put the files back, or go on without them: postern log anchor --renew",
 	}
 }
@@ -150,7 +159,7 @@ func (o *logOptions) show(ctx context.Context, env *Env) error {
 	}
 	s, err := findLog(env)
 	if err == nil {
-		err = s.gone()
+		err = s.gone("log")
 	}
 	if err != nil {
 		return err
@@ -175,7 +184,20 @@ func (o *logOptions) show(ctx context.Context, env *Env) error {
 	if o.asJSON {
 		print = printJSON
 	}
-	return eachRecord(ctx, env, s, reading{from, &filter, o.follow}, print)
+	shown, err := eachRecord(ctx, env, s, reading{from, &filter, o.follow}, print)
+	if err == nil && shown == 0 && last != 0 && s.segments && !o.follow {
+		noneFits(env, &filter)
+	}
+	return err
+}
+
+// noneFits says that an empty answer is the answer.
+func noneFits(env *Env, filter *records.Filter) {
+	if filter.Zero() {
+		fmt.Fprintln(env.Err, "there is no record in the log")
+		return
+	}
+	fmt.Fprintln(env.Err, "no record fits")
 }
 
 // count is how many of the newest records are shown, -1 for all.
@@ -184,11 +206,7 @@ func (o *logOptions) count(env *Env, unfiltered bool) (int, error) {
 	case o.last != "" && o.all:
 		return 0, usage("postern log", "--last and --all exclude each other", "")
 	case o.last != "":
-		n, err := strconv.Atoi(o.last)
-		if err != nil || n < 0 || n > lastMost {
-			return 0, usage("postern log", "--last takes a number up to "+strconv.Itoa(lastMost), "")
-		}
-		return n, nil
+		return parseLast("postern log", o.last)
 	case o.all:
 		return -1, nil
 	case o.follow:
@@ -198,6 +216,14 @@ func (o *logOptions) count(env *Env, unfiltered bool) (int, error) {
 	default:
 		return -1, nil
 	}
+}
+
+func parseLast(verb, s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > lastMost {
+		return 0, usage(verb, "--last takes a number up to "+strconv.Itoa(lastMost), "")
+	}
+	return n, nil
 }
 
 // onTerminal reports whether a person sees what is written there.
@@ -214,8 +240,9 @@ type reading struct {
 	follow bool
 }
 
-// eachRecord prints them. What follows is written at once.
-func eachRecord(ctx context.Context, env *Env, s *logState, what reading, print func(io.Writer, *records.Entry) error) error {
+// eachRecord prints them and returns how many fit. What follows is written at
+// once, and the end of whoever reads it ends this too.
+func eachRecord(ctx context.Context, env *Env, s *logState, what reading, print func(io.Writer, *records.Entry) error) (fit int64, err error) {
 	out := bufio.NewWriterSize(env.Out, 64<<10)
 	r := records.NewReader(s.audit(), what.from)
 	defer r.Close()
@@ -223,16 +250,42 @@ func eachRecord(ctx context.Context, env *Env, s *logState, what reading, print 
 		if !what.filter.Match(&e) {
 			return nil
 		}
+		fit++
 		return print(out, &e)
 	}
-	err := r.Each(ctx, one)
+	err = r.Each(ctx, one)
 	if err == nil && what.follow {
 		if err = out.Flush(); err == nil {
-			err = r.Follow(ctx, func(e records.Entry) error { return errors.Join(one(e), out.Flush()) })
+			read, stop := whileRead(ctx, env.Out)
+			err = r.Follow(read, func(e records.Entry) error { return errors.Join(one(e), out.Flush()) })
+			stop()
 		}
 		err = errors.Join(err, ctx.Err())
 	}
-	return readError(ctx, errors.Join(err, out.Flush()))
+	return fit, readError(ctx, errors.Join(err, out.Flush()))
+}
+
+// whileRead is a context that ends when nobody reads w any more. Without that a
+// follower would wait for one more record before it notices.
+func whileRead(ctx context.Context, w io.Writer) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(ctx)
+	f, ok := w.(*os.File)
+	if !ok {
+		return ctx, stop
+	}
+	go func() {
+		tick := time.NewTicker(records.PollEvery)
+		defer tick.Stop()
+		for !readerGone(f) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+		stop()
+	}()
+	return ctx, stop
 }
 
 // readError leaves an interrupt and a fault as they are.

@@ -267,7 +267,7 @@ func TestLogRewritten(t *testing.T) {
 		t.Fatalf("the forgery has to be whole: exit %d: %s", code, said)
 	}
 	code, said := do("verify", "--anchor", kept)
-	if code != fault.ExitAudit || strings.Count(said, "broken: anchor: an anchor of ") != 2 {
+	if code != fault.ExitAudit || strings.Count(said, "broken: anchor: the first ") != 2 {
 		t.Errorf("exit %d: %s", code, said)
 	}
 }

@@ -4,7 +4,9 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -28,8 +30,8 @@ func newLogAnchor(env *Env) *cobra.Command {
 		Example: `  postern log anchor
   postern log anchor | ssh vault 'cat >> anchors/laptop'
   postern log anchor --renew`,
-		Long: `what is not sealed yet is sealed, and the newest signed checkpoint is printed.
-kept where no program of this user can change it, it shows later that nothing
+		Long: `the log is verified, what is not sealed yet is sealed, and the newest signed
+checkpoint is printed; of a log that is broken none is. kept where no program of this user can change it, it shows later that nothing
 before it was changed or cut off: postern log verify --anchor FILE
 
 --renew is for a person, once it is clear why the log is broken: it is put aside
@@ -41,7 +43,7 @@ has the old size and root. on a terminal it asks; without one it needs --yes`,
 			if o.renew {
 				return o.again(cmd.Context(), env)
 			}
-			return o.anchor(env)
+			return o.anchor(cmd.Context(), env)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -58,7 +60,7 @@ func logToWrite(env *Env, op string) (*logState, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !s.segments && !s.key {
+	if !s.segments && !s.key && !s.signed {
 		return nil, s.noLog(op)
 	}
 	dir, err := state.Open(s.dir)
@@ -77,20 +79,22 @@ type anchorJSON struct {
 	Note   string `json:"note"`
 }
 
-func (o *anchorOptions) anchor(env *Env) error {
+const opAnchor = "log anchor"
+
+func (o *anchorOptions) anchor(ctx context.Context, env *Env) error {
 	if o.yes {
 		return usage("postern log anchor", "--yes is for --renew", "")
 	}
-	s, err := logToWrite(env, "log anchor")
+	s, err := logToWrite(env, opAnchor)
 	if err == nil {
-		err = s.gone()
+		err = cmp.Or(s.gone(opAnchor), s.keyless(opAnchor))
 	}
 	if err != nil {
 		return err
 	}
-	note, err := sealed(s.dir)
+	note, err := s.sealed(ctx, env)
 	if err != nil {
-		return err
+		return named(err, opAnchor)
 	}
 	c, err := seal.Peek(note)
 	if err != nil {
@@ -103,17 +107,86 @@ func (o *anchorOptions) anchor(env *Env) error {
 	return answer(env.Out, o.asJSON, out, func(w io.Writer) { fmt.Fprint(w, textsafe.Block(note)) })
 }
 
-// sealed seals the log and returns its newest checkpoint.
-func sealed(dir string) (note string, err error) {
+// sealed verifies the log, seals it and returns its newest checkpoint: a
+// checkpoint of a broken log would only cover up the break. Lines at the end
+// that are no records are no break. They are named, and then it is verified
+// again.
+func (s *logState) sealed(ctx context.Context, env *Env) (string, error) {
+	r, err := s.check(ctx, env)
+	if err != nil {
+		return "", readError(ctx, err)
+	}
+	if f := fault.As(r.Err()); f != nil && !r.OnlyAtEnd() {
+		return "", refused(f)
+	}
+	note, err := sealOnce(s.dir, r.AtEnd)
+	if err != nil || r.AtEnd == 0 {
+		return note, err
+	}
+	fmt.Fprintf(env.Err, "lines at the end that are not records were named: %d\n", r.AtEnd)
+	if r, err = s.check(ctx, env); err != nil {
+		return "", readError(ctx, err)
+	}
+	if f := fault.As(r.Err()); f != nil {
+		return "", refused(f)
+	}
+	return note, nil
+}
+
+// refused is the answer in the place of an anchor.
+func refused(f *fault.Error) error {
+	f.Op, f.Hint = opAnchor, "no anchor is given of it: postern log verify tells what is wrong"
+	return f
+}
+
+// check compares the log with its own key and what is remembered of it.
+func (s *logState) check(ctx context.Context, env *Env) (verify.Report, error) {
+	signed, err := lastSigned(s.dir)
+	if err != nil {
+		return verify.Report{}, err
+	}
+	line, err := s.verifierLine(opAnchor)
+	if err != nil {
+		return verify.Report{}, err
+	}
+	v, err := seal.ParseVerifier(line)
+	if err != nil {
+		return verify.Report{}, err
+	}
+	return compare(ctx, env, verify.Options{Dir: s.audit(), Verifier: v, Signed: signed}, nil)
+}
+
+// namedAtOnce is how many lines that are no records a writer names before each
+// checkpoint.
+const namedAtOnce = 100
+
+// sealOnce seals the log, with lines to be named, and returns its newest
+// checkpoint.
+func sealOnce(dir string, lines int) (note string, err error) {
 	l, err := audit.Open(dir, audit.Options{})
 	if err != nil {
 		return "", err
 	}
-	note, err = l.Anchor()
+	for range 1 + lines/namedAtOnce {
+		if note, err = l.Anchor(); err != nil {
+			break
+		}
+	}
 	if closing := l.Close(); err == nil {
 		err = closing
 	}
 	return note, err
+}
+
+// named gives a fault of the log the name of the verb that met it.
+func named(err error, op string) error {
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Op != "" {
+		return err
+	}
+	known := *f
+	known.Op = op
+	return &known
 }
 
 type renewJSON struct {
@@ -138,12 +211,20 @@ func (o *anchorOptions) again(ctx context.Context, env *Env) error {
 	}
 	r, err := audit.Renew(s.dir)
 	if err != nil {
-		return err
+		return named(err, "log anchor --renew")
 	}
 	out := renewJSON{newDocument("log-renew"), r.OldOrigin, r.OldSize, r.OldRoot, r.Found, r.Aside, r.Note}
 	return answer(env.Out, o.asJSON, out, func(w io.Writer) {
-		fmt.Fprintf(w, "renewed: the old log %s\n", textsafe.Name(r.OldOrigin))
-		fmt.Fprintf(w, "recorded: %d records signed, root %s; %d found\n", r.OldSize, textsafe.Name(r.OldRoot), r.Found)
+		if r.OldOrigin == "" {
+			fmt.Fprintln(w, "renewed: a log of which neither key nor checkpoint was left")
+		} else {
+			fmt.Fprintf(w, "renewed: the old log %s\n", textsafe.Name(r.OldOrigin))
+		}
+		if r.OldRoot == "" {
+			fmt.Fprintf(w, "recorded: nothing is remembered of what was signed; %d found\n", r.Found)
+		} else {
+			fmt.Fprintf(w, "recorded: %d records signed, root %s; %d found\n", r.OldSize, textsafe.Name(r.OldRoot), r.Found)
+		}
 		fmt.Fprintf(w, "put aside: %s\n", textsafe.Name(r.Aside))
 		if c, err := seal.Peek(r.Note); err == nil {
 			fmt.Fprintf(w, "goes on as: %s\n", textsafe.Name(c.Origin))
@@ -166,7 +247,7 @@ func (o *anchorOptions) ask(ctx context.Context, env *Env, s *logState) error {
 	fmt.Fprint(env.Err, "type yes to go on: ")
 	line, err := bufio.NewReader(io.LimitReader(env.In, 100)).ReadString('\n')
 	if err != nil || line != "yes\n" && line != "yes\r\n" {
-		no.Rule = "it was not answered with yes"
+		no.Rule, no.Hint = "it was not answered with yes", "nothing was changed; to renew it after all, run it again and type yes"
 		return no
 	}
 	return nil
@@ -176,27 +257,20 @@ func (o *anchorOptions) ask(ctx context.Context, env *Env, s *logState) error {
 // that can be told.
 func describe(ctx context.Context, env *Env, s *logState) {
 	signed, _ := audit.LastSigned(s.dir) // then nothing is said of it
-	if signed != nil {
+	if signed != nil && signed.Origin != "" {
 		fmt.Fprintf(env.Err, "signed: %d records, root %s\n", signed.Size, signed.Root)
 	}
-	line, err := audit.VerifierLine(s.dir)
-	if err != nil {
-		fmt.Fprintln(env.Err, "its key can't be read")
+	if err := s.keyless(opAnchor); err != nil {
+		fmt.Fprintln(env.Err, "broken: its key is gone")
 		return
 	}
-	v, err := seal.ParseVerifier(line)
-	if err != nil {
-		return
-	}
-	r, err := verify.Check(ctx, verify.Options{Dir: s.audit(), Verifier: v, Signed: signed})
+	r, err := s.check(ctx, env)
 	if err != nil {
 		fmt.Fprintln(env.Err, "it can't be read")
 		return
 	}
 	fmt.Fprintf(env.Err, "found: %d records in %s\n", r.Records, counted(r.Segments, "segment"))
-	for _, p := range r.Problems {
-		fmt.Fprintf(env.Err, "broken: %s at %s: %s\n", p.Kind, textsafe.Name(p.Place()), textsafe.Clean(p.Text))
-	}
+	problems(env.Err, &r)
 	if len(r.Problems) == 0 {
 		fmt.Fprintln(env.Err, "nothing is wrong with it")
 	}

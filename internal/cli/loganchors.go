@@ -3,56 +3,94 @@
 package cli
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/state/audit/seal"
-	"github.com/postern-gate/postern/internal/state/audit/segment"
 	"github.com/postern-gate/postern/internal/state/audit/verify"
 )
 
 // noteMost bounds what is read of a file with keys or anchors.
 const noteMost = 16 << 20
 
-// readAnchors reads the checkpoints in a file, in their order. What they say
-// is not checked.
+// readAnchors reads the checkpoints in a file, in their order, each once: the
+// notes themselves, or what --json printed. What they say is not checked.
 func readAnchors(env *Env, name string) ([]seal.Checkpoint, error) {
-	var text string
-	var err error
-	if name == "-" {
-		var b []byte
-		b, err = io.ReadAll(io.LimitReader(env.In, noteMost))
-		text = string(b)
-	} else {
-		text, err = readSmall(name)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
+	text, err := readKept(env, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, &fault.Error{
 			Code: fault.PathMissing, Op: opVerify, Resource: name, Rule: "there is no such file",
 			Hint: "give the file that an anchor was kept in", Err: err,
 		}
+	case err != nil:
+		return nil, &fault.Error{Code: fault.IOFailed, Op: opVerify, Resource: name, Rule: "the anchors can't be read", Err: err}
+	case strings.TrimSpace(text) == "":
+		return nil, noAnchors(name, "there is no anchor in it: it is empty")
+	}
+	kept := notes(text)
+	if strings.HasPrefix(strings.TrimSpace(text), "{") {
+		if kept, err = jsonNotes(text); err != nil {
+			return nil, noAnchors(name, "it is JSON, and not what postern log anchor --json printed")
+		}
 	}
 	var all []seal.Checkpoint
-	for _, note := range notes(text) {
-		c, bad := seal.Peek(note)
-		if bad != nil {
-			all, err = nil, bad
-			break
+	seen := map[string]bool{}
+	for i, note := range kept {
+		c, err := seal.Peek(note)
+		if err != nil {
+			return nil, noAnchors(name, fmt.Sprintf("checkpoint %d of it is none: there is other text, or half of one", i+1))
 		}
-		all = append(all, c)
-	}
-	if err != nil || len(all) == 0 {
-		return nil, &fault.Error{
-			Code: fault.ConfigInvalid, Op: opVerify, Resource: name, Rule: "it is not a file of checkpoints",
-			Hint: "give a file that holds only what postern log anchor printed", Err: err,
+		if !seen[note] {
+			all = append(all, c)
 		}
+		seen[note] = true
 	}
 	return all, nil
+}
+
+func noAnchors(name, because string) error {
+	return &fault.Error{
+		Code: fault.RequestInvalid, Op: opVerify, Resource: name, Rule: because,
+		Hint: "give a file that holds only what postern log anchor printed, as often as you like",
+	}
+}
+
+func readKept(env *Env, name string) (string, error) {
+	if name != "-" {
+		return readSmall(name)
+	}
+	b, err := io.ReadAll(io.LimitReader(env.In, noteMost))
+	return string(b), err
+}
+
+// jsonNotes are the notes in documents of log anchor --json, one after the other.
+func jsonNotes(text string) (all []string, err error) {
+	for d := json.NewDecoder(strings.NewReader(text)); ; {
+		var one anchorJSON
+		err := d.Decode(&one)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err == nil && one.Note == "" {
+			err = errors.New("no note")
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one.Note)
+	}
 }
 
 func readSmall(name string) (string, error) {
@@ -88,129 +126,97 @@ func notes(text string) []string {
 	return all
 }
 
-// anchors are checkpoints that were kept elsewhere.
-type anchors struct {
-	newest *seal.Checkpoint            // the largest one of this log, or else the last
-	older  map[string]*seal.Checkpoint // the others of this log, by their notes
-	others int                         // those of other logs, as before a renewal
-}
-
-// ofLog tells apart which of them are of the log with that origin.
-func ofLog(all []seal.Checkpoint, origin string) anchors {
-	a := anchors{older: map[string]*seal.Checkpoint{}}
-	for i := range all {
-		if all[i].Origin != origin {
-			a.others++
+// byLog tells apart which anchors are of the log with that origin, and of which
+// log the others are.
+func byLog(all []seal.Checkpoint, origin string) (own []seal.Checkpoint, others map[string][]seal.Checkpoint) {
+	others = map[string][]seal.Checkpoint{}
+	for _, c := range all {
+		if c.Origin == origin {
+			own = append(own, c)
 			continue
 		}
-		a.older[all[i].Note] = &all[i]
-		if a.newest == nil || all[i].Size >= a.newest.Size {
-			a.newest = &all[i]
-		}
+		others[c.Origin] = append(others[c.Origin], c)
 	}
-	if a.newest == nil && len(all) > 0 {
-		a.newest = &all[len(all)-1] // which the check will refuse
-	}
-	if a.newest != nil {
-		delete(a.older, a.newest.Note)
-	}
-	return a
+	return own, others
 }
 
-// look adds to the report what became of the older anchors. Each must be among
-// the checkpoints of the log, which the check has compared with its records: of
-// a log that was written anew only the newest anchors would fit.
-func (a *anchors) look(dir string, r *verify.Report) error {
-	if a.newest == nil {
+// asideName is a folder that a renewal makes beside the segments.
+var asideName = regexp.MustCompile(`^ended-([0-9a-f]{32}|unknown)(-[0-9]+)?$`)
+
+// settle compares the anchors of other logs with the logs that were put aside,
+// as far as renewals lead from one to the next. An anchor of a log that no
+// renewal names is a problem: nobody else says where that log went.
+func settle(ctx context.Context, dir string, others map[string][]seal.Checkpoint, r *verify.Report) error {
+	if len(others) == 0 {
 		return nil
 	}
-	if a.others > 0 && r.Origin == a.newest.Origin {
-		r.Notes = append(r.Notes, verify.Finding{
-			Kind: verify.Unchecked, Text: fmt.Sprintf("of the anchors %d are of other logs", a.others),
-		})
+	if r.Anchors == nil {
+		r.Anchors = &verify.Anchors{}
 	}
-	pruned, err := a.remove(dir)
-	if err != nil {
-		return err
-	}
-	unchecked := 0
-	for _, c := range a.older {
-		switch {
-		case c.Size < pruned:
-			unchecked++
-		case len(r.Problems) < verify.Most:
-			r.Problems = append(r.Problems, verify.Finding{
-				Kind: verify.Anchor, Text: fmt.Sprintf("an anchor of %d records is not among the checkpoints of the log", c.Size),
-			})
-		default:
-			r.More++
+	left, todo, seen := maps.Clone(others), slices.Clone(r.Renewed), map[string]bool{}
+	for len(todo) > 0 && len(left) > 0 {
+		name := todo[0]
+		todo = todo[1:]
+		if seen[name] || !asideName.MatchString(name) {
+			continue
 		}
+		seen[name] = true
+		before, err := settleOne(ctx, aside(dir, name), left, r)
+		if err != nil {
+			return err
+		}
+		todo = append(todo, before...)
 	}
-	if unchecked > 0 {
-		r.Notes = append(r.Notes, verify.Finding{
-			Kind: verify.Unchecked, Text: fmt.Sprintf("%d older anchors lie where only hashes are left", unchecked),
-		})
+	for _, origin := range slices.Sorted(maps.Keys(left)) {
+		addProblem(r, verify.UnknownKey, fmt.Sprintf("%s of %s, and no renewal of this log leads to it: the log was replaced by another one, or these are anchors of another machine",
+			isAre(len(left[origin])), origin))
 	}
 	return nil
 }
 
-// remove strikes out the anchors that are in the log. It returns how many
-// records are pruned.
-func (a *anchors) remove(dir string) (pruned int64, err error) {
-	if len(a.older) == 0 {
-		return 0, nil
+func isAre(n int) string {
+	if n == 1 {
+		return "1 anchor is"
 	}
-	files, err := segment.List(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, err
-	}
-	first := true
-	for _, f := range files {
-		if f.Pruned {
-			continue
-		}
-		err := eachCheckpoint(f.Path, func(c seal.Checkpoint) {
-			if first {
-				first, pruned = false, c.Size
-			}
-			delete(a.older, c.Note)
-		})
-		if err != nil {
-			return 0, err
-		}
-	}
-	return pruned, nil
+	return fmt.Sprintf("%d anchors are", n)
 }
 
-// eachCheckpoint visits the checkpoints of a segment, with the one that it
-// goes on from.
-func eachCheckpoint(path string, visit func(seal.Checkpoint)) error {
-	file, err := os.Open(path)
+// aside is where a renewal put a log: beside the segments, or beside the folder
+// of a log that was itself put aside.
+func aside(dir, name string) string {
+	if asideName.MatchString(filepath.Base(dir)) {
+		return filepath.Join(filepath.Dir(dir), name)
+	}
+	return filepath.Join(dir, name)
+}
+
+// settleOne strikes out the anchors of the log in a folder, and returns the
+// renewals that it has itself.
+func settleOne(ctx context.Context, dir string, left map[string][]seal.Checkpoint, r *verify.Report) ([]string, error) {
+	v, err := readVerifier(filepath.Join(dir, "key"))
 	if err != nil {
-		return err
+		return nil, nil //nolint:nilerr // what is left of the anchors is told
 	}
-	defer file.Close()
-	lines := segment.NewReader(file, 0, 0)
-	for {
-		line, err := lines.Next()
-		if errors.Is(err, io.EOF) || errors.Is(err, segment.ErrTorn) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		switch seal.KindOf(line) {
-		case seal.KindCheckpoint:
-			if c, err := seal.ParseCheckpoint(line); err == nil {
-				visit(c)
-			}
-		case seal.KindHead:
-			if h, err := seal.ParseHead(line); err == nil && lines.Line() == 1 {
-				if c, err := seal.Peek(h.Note); err == nil {
-					visit(c)
-				}
-			}
-		default:
-		}
+	kept := left[v.Origin()]
+	old, err := verify.Check(ctx, verify.Options{Dir: dir, Verifier: v, Anchors: kept})
+	if err != nil {
+		return nil, err
 	}
+	delete(left, v.Origin())
+	if old.Anchors == nil {
+		return old.Renewed, nil
+	}
+	r.Anchors.Ended += old.Anchors.Checked
+	if bad := len(kept) - old.Anchors.Checked; bad > 0 {
+		addProblem(r, verify.EndedAnchor, fmt.Sprintf("%d of %d anchors of the log that was put aside in %s don't fit it", bad, len(kept), filepath.Base(dir)))
+	}
+	return old.Renewed, nil
+}
+
+func addProblem(r *verify.Report, kind verify.Kind, text string) {
+	if len(r.Problems) >= verify.Most {
+		r.More++
+		return
+	}
+	r.Problems = append(r.Problems, verify.Finding{Kind: kind, Text: text})
 }

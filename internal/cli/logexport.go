@@ -18,8 +18,8 @@ import (
 
 type exportOptions struct {
 	logFilter
-	format string
-	follow bool
+	format, last string
+	follow       bool
 }
 
 func newLogExport(env *Env) *cobra.Command {
@@ -29,11 +29,14 @@ func newLogExport(env *Env) *cobra.Command {
 		Use:   "export --format FORMAT [flags]",
 		Short: "print the records in the words of OCSF or OpenTelemetry",
 		Example: `  postern log export --format ocsf --since 2026-11-30
-  postern log export --format otel --follow >> /var/log/postern.otlp.jsonl
-  postern log export --format ocsf --decision deny`,
+  postern log export --format otel --follow --last 0 >> /var/log/postern.otlp.jsonl
+  postern log export --format ocsf --event refusal`,
 		Long: `one JSON object a line: an event of OCSF ` + export.OCSFVersion + `, or a message of OTLP
 with one log record, in the names of ` + export.OTelVersion + `.
 docs/log.md has the mapping
+
+all that fit are printed, with --follow too, so that one that is started again
+prints them again: --last 0 begins with what is new, --since closes a gap
 
 what comes out can't be verified: the stored records are the evidence. lines
 that are not records are left out and counted on stderr`,
@@ -44,6 +47,7 @@ that are not records are left out and counted on stderr`,
 	}
 	textFlag(cmd, &o.format, "format", "FORMAT", "ocsf or otel", "ocsf", "otel")
 	o.flags(cmd)
+	textFlag(cmd, &o.last, "last", "N", "the newest N of those that fit; 0 with --follow: only new ones")
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with what is recorded from now on, until interrupted")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print errors as JSON too; the records always are")
 	return cmd
@@ -57,9 +61,15 @@ func (o *exportOptions) export(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
+	last := -1
+	if o.last != "" {
+		if last, err = parseLast("postern log export", o.last); err != nil {
+			return err
+		}
+	}
 	s, err := findLog(env)
 	if err == nil {
-		err = s.gone()
+		err = s.gone("log export")
 	}
 	if err != nil {
 		return err
@@ -70,21 +80,36 @@ func (o *exportOptions) export(ctx context.Context, env *Env) error {
 	if !s.segments && !o.follow {
 		return nil
 	}
-	host, _ := os.Hostname() // without a name the event has none
-	origin, left := export.Origin{Host: host, Version: buildVersion()}, 0
-	err = eachRecord(ctx, env, s, reading{filter: &filter, follow: o.follow}, func(w io.Writer, e *records.Entry) error {
-		record := e.Err == nil
-		switch {
-		case record && o.format == "ocsf":
-			return encode(w, export.OCSF(&e.Record, origin), "")
-		case record:
-			return encode(w, export.OTel(&e.Record, origin), "")
+	what := reading{filter: &filter, follow: o.follow}
+	if last >= 0 {
+		if what.from, _, err = records.Newest(ctx, s.audit(), &filter, last); err != nil {
+			return readError(ctx, err)
 		}
-		left++
-		return nil
-	})
-	if left > 0 {
+	}
+	left := 0
+	fit, err := eachRecord(ctx, env, s, what, o.printer(&left))
+	switch {
+	case left > 0:
 		fmt.Fprintf(env.Err, "lines that are not records were left out: %d; postern log verify tells more\n", left)
+	case err == nil && fit == 0 && last != 0 && s.segments && !o.follow:
+		noneFits(env, &filter)
 	}
 	return err
+}
+
+// printer prints a record in the words of the format, and counts what is none.
+func (o *exportOptions) printer(left *int) func(io.Writer, *records.Entry) error {
+	host, _ := os.Hostname() // without a name the event has none
+	origin := export.Origin{Host: host, Version: buildVersion()}
+	return func(w io.Writer, e *records.Entry) error {
+		switch {
+		case e.Err != nil:
+			*left++
+			return nil
+		case o.format == "ocsf":
+			return encode(w, export.OCSF(&e.Record, origin), "")
+		default:
+			return encode(w, export.OTel(&e.Record, origin), "")
+		}
+	}
 }

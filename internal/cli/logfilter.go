@@ -23,7 +23,7 @@ func (f *logFilter) flags(cmd *cobra.Command) {
 	textFlag(cmd, &f.agent, "agent", "NAME", "of this agent")
 	textFlag(cmd, &f.op, "op", "ACTION", "of this action, as fs.write or 'fs.*'; log: about the log itself")
 	textFlag(cmd, &f.resource, "resource", "PATTERN", "about what the pattern names, and all beneath")
-	textFlag(cmd, &f.decision, "decision", "DECISION", "allow, ask, deny or none", "allow", "ask", "deny", "none")
+	textFlag(cmd, &f.decision, "decision", "DECISION", "what the policy said: allow, ask, deny, or none", "allow", "ask", "deny", "none")
 	textFlag(cmd, &f.event, "event", "EVENT", "one of docs/events.md, as refusal", eventNames()...)
 	textFlag(cmd, &f.code, "code", "CODE", "refused or failed with it, as policy.denied or 'path.*'")
 	textFlag(cmd, &f.corr, "corr", "ID", "of one call: its decision, intent and outcome, in full")

@@ -56,7 +56,7 @@ func (s *logState) verifierLine(op string) (string, error) {
 	line, err := audit.VerifierLine(s.dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", s.noLog(op)
+		return "", s.keyless(op)
 	case err != nil:
 		return "", &fault.Error{
 			Code: fault.ConfigInvalid, Op: op, Resource: s.dir, Rule: "the key of the log can't be read",
@@ -64,6 +64,21 @@ func (s *logState) verifierLine(op string) (string, error) {
 		}
 	}
 	return line, nil
+}
+
+// keyless is the error where there is no key: of a log that has lost it, or of
+// none. It is nil where the key is there.
+func (s *logState) keyless(op string) error {
+	switch {
+	case s.key:
+		return nil
+	case !s.segments && !s.signed:
+		return s.noLog(op)
+	}
+	return &fault.Error{
+		Code: fault.AuditBroken, Op: op, Resource: s.dir, Rule: "the key of the log is gone",
+		Hint: "put keys/log back, or verify with a line that was kept: postern log verify --key LINE; a person goes on with: postern log anchor --renew",
+	}
 }
 
 // noLog is the error where a log is needed: none is not an empty one.

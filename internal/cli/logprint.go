@@ -113,6 +113,14 @@ func counted(n int, thing string) string {
 	return strconv.Itoa(n) + " " + thing + "s"
 }
 
+// sizeText is a number of bytes, in the larger unit from 1 MiB on.
+func sizeText(n int64) string {
+	if n < 1<<20 {
+		return strconv.FormatInt((n+1<<10-1)>>10, 10) + " KiB"
+	}
+	return strconv.FormatInt(n>>20, 10) + " MiB"
+}
+
 func padded(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
 }

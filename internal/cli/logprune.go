@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -66,7 +67,7 @@ func (o *pruneOptions) prune(env *Env) error {
 	}
 	s, err := logToWrite(env, "log prune")
 	if err == nil {
-		err = s.gone()
+		err = cmp.Or(s.gone("log prune"), s.keyless("log prune"))
 	}
 	if err != nil {
 		return err
@@ -76,7 +77,7 @@ func (o *pruneOptions) prune(env *Env) error {
 		return err
 	}
 	pruned, failed := l.Prune(keep, o.dryRun)
-	failed = errors.Join(failed, l.Close())
+	failed = named(errors.Join(failed, l.Close()), "log prune")
 	out := pruneJSON{newDocument("log-prune"), keep.String(), o.dryRun, []prunedJSON{}}
 	for _, p := range pruned {
 		out.Segments = append(out.Segments, prunedJSON{segment.Path("", p.Number, segment.Lines), p.Records, p.Newest, p.Bytes})
@@ -118,5 +119,5 @@ func (p pruneJSON) print(w io.Writer) {
 		fmt.Fprintln(w, "nothing is old enough")
 		return
 	}
-	fmt.Fprintf(w, "in all: %s, %d MiB\n", counted(len(p.Segments), "segment"), bytes>>20)
+	fmt.Fprintf(w, "in all: %s, %s\n", counted(len(p.Segments), "segment"), sizeText(bytes))
 }

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,13 +45,15 @@ problem is one line with its kind and its place, file:line
 
 without an anchor that was kept elsewhere nobody can see that a program of the
 same user cut off the newest records, or wrote the log anew with its key. FILE
-may hold all that were kept, one after the other: each must fit
+holds all that were kept, one after the other: each must fit. one of a log that
+was put aside must fit that one, and a renewal must lead to it
 
 --dir is the folder of the segments of another log, as a copy, or one that was
 put aside. its key is --key, or the file called key in it, or this machine's
 
-exit 0 all is as it was signed; 8 changed or cut off; 5 the key or the anchor
-belong to another log; 1 there is no log`,
+exit 0 all is as it was signed; 8 changed, cut off, or its key is gone; 5 the
+key or an anchor belongs to another log, as when this one was replaced; 2 no key
+or no anchor where one was given; 1 there is no log`,
 		DisableFlagsInUseLine: true,
 		Args:                  exactly(),
 		RunE:                  func(cmd *cobra.Command, _ []string) error { return o.verify(cmd.Context(), env) },
@@ -63,77 +67,102 @@ belong to another log; 1 there is no log`,
 }
 
 func (o *verifyOptions) verify(ctx context.Context, env *Env) error {
-	s, err := o.find(env)
-	if err != nil {
-		return err
-	}
 	var kept []seal.Checkpoint
+	var err error
 	if o.anchor != "" {
 		if kept, err = readAnchors(env, o.anchor); err != nil {
 			return err
 		}
 	}
-	check := verify.Options{Dir: s.audit()}
-	if o.dir == "" {
-		if check.Signed, err = audit.LastSigned(s.dir); err != nil {
-			return unreadable(err)
-		}
+	s, err := o.find(env, kept)
+	if err != nil {
+		return err
 	}
-	if !s.segments && kept == nil && check.Signed == nil {
-		if err := s.gone(); err != nil {
-			return err
-		}
+	check := verify.Options{Dir: s.audit()}
+	if check.Signed, err = lastSigned(cmp.Or(o.dir, s.dir)); err != nil {
+		return unreadable(err)
+	}
+	if !s.segments && kept == nil && !s.signed && !s.key {
 		return s.noLog(opVerify)
+	}
+	if !s.segments && kept == nil && check.Signed == nil && o.dir == "" {
+		return s.gone(opVerify)
 	}
 	if check.Verifier, err = o.verifier(env, s, kept); err != nil {
 		return err
 	}
-	anchors := ofLog(kept, check.Verifier.Origin())
-	check.Anchor = anchors.newest
-	tell, done := showProgress(env)
-	check.Progress = tell
-	report, err := verify.Check(ctx, check)
-	done()
-	if err == nil {
-		err = anchors.look(s.audit(), &report)
-	}
+	report, err := compare(ctx, env, check, kept)
 	if err != nil {
 		return readError(ctx, err)
 	}
 	return o.answer(env, s, report)
 }
 
+// compare checks the log against everything that was kept of it.
+func compare(ctx context.Context, env *Env, check verify.Options, kept []seal.Checkpoint) (verify.Report, error) {
+	own, others := byLog(kept, check.Verifier.Origin())
+	check.Anchors = own
+	tell, done := showProgress(env)
+	check.Progress = tell
+	report, err := verify.Check(ctx, check)
+	done()
+	if err == nil {
+		err = settle(ctx, check.Dir, others, &report)
+	}
+	return report, err
+}
+
+// lastSigned is what is remembered in a folder. One that is no checkpoint is
+// for the check to judge.
+func lastSigned(dir string) (*seal.Checkpoint, error) {
+	c, err := audit.LastSigned(dir)
+	if errors.Is(err, seal.ErrFormat) {
+		return &seal.Checkpoint{}, nil
+	}
+	return c, err
+}
+
 // find is the log that is checked.
-func (o *verifyOptions) find(env *Env) (*logState, error) {
+func (o *verifyOptions) find(env *Env, kept []seal.Checkpoint) (*logState, error) {
 	s, err := findLog(env)
 	if err != nil || o.dir == "" {
 		return s, err
 	}
 	files, err := segment.List(o.dir)
-	if err == nil && len(files) == 0 {
-		err = fs.ErrNotExist
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, unreadable(err)
 	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	there := &logState{
+		dir: s.dir, other: o.dir, segments: len(files) > 0,
+		key: fileExists(filepath.Join(o.dir, "key")), signed: fileExists(filepath.Join(o.dir, "checkpoint")),
+	}
+	if !there.segments && !there.key && !there.signed && kept == nil {
 		return nil, &fault.Error{
 			Code: fault.PathMissing, Op: opVerify, Resource: o.dir, Rule: "there is no segment of a log in it",
 			Hint: "give the folder that holds files like 000001.jsonl",
 		}
-	case err != nil:
-		return nil, unreadable(err)
 	}
-	return &logState{dir: s.dir, segments: true, other: o.dir}, nil
+	return there, nil
 }
 
 // verifier is the key that the log is checked with.
 func (o *verifyOptions) verifier(env *Env, s *logState, kept []seal.Checkpoint) (v seal.Verifier, err error) {
-	var line string
-	switch inside := filepath.Join(o.dir, "key"); {
-	case o.key != "":
+	if o.key != "" {
 		return readVerifier(o.key)
-	case o.dir != "" && fileExists(inside):
-		fmt.Fprintln(env.Err, "the key is the one that lies with the log; give --key for one that was kept elsewhere")
-		return readVerifier(inside)
+	}
+	if inside := filepath.Join(o.dir, "key"); o.dir != "" && fileExists(inside) {
+		if v, err = readVerifier(inside); err == nil {
+			fmt.Fprintln(env.Err, "the key is the one that lies with the log; give --key for one that was kept elsewhere")
+			return v, nil
+		}
+		return v, noKey(o.dir, "the file key in it holds no verifier's line")
+	}
+	var line string
+	switch {
+	case o.dir != "":
+		if line, err = audit.VerifierLine(s.dir); err != nil {
+			return v, noKey(o.dir, "there is no key in it, and none of this machine")
+		}
 	default:
 		line, err = s.verifierLine(opVerify)
 	}
@@ -141,12 +170,20 @@ func (o *verifyOptions) verifier(env *Env, s *logState, kept []seal.Checkpoint) 
 		return v, &fault.Error{
 			Code: fault.AuditTruncated, Op: opVerify, Resource: s.dir,
 			Rule: fmt.Sprintf("the anchor is of %d records, and there is neither a log nor its key", kept[len(kept)-1].Size),
+			Hint: "put the state directory back, and find out what removed it",
 		}
 	}
 	if err == nil {
 		v, err = seal.ParseVerifier(line)
 	}
 	return v, err
+}
+
+func noKey(dir, because string) error {
+	return &fault.Error{
+		Code: fault.RequestInvalid, Op: opVerify, Resource: dir, Rule: because,
+		Hint: "give --key: the line that postern log key printed where the log is from",
+	}
 }
 
 func fileExists(path string) bool {
@@ -166,7 +203,7 @@ func readVerifier(given string) (seal.Verifier, error) {
 		}
 	}
 	return seal.Verifier{}, &fault.Error{
-		Code: fault.ConfigInvalid, Op: opVerify, Resource: given, Rule: "it is neither a verifier's line nor a file with one",
+		Code: fault.RequestInvalid, Op: opVerify, Resource: given, Rule: "it is neither a verifier's line nor a file with one",
 		Hint: "give what postern log key printed", Err: err,
 	}
 }
@@ -190,12 +227,7 @@ func (o *verifyOptions) answer(env *Env, s *logState, report verify.Report) erro
 	}
 	f := fault.As(problem)
 	if f != nil {
-		if f.Code != fault.ConfigInvalid && o.dir == "" {
-			f.Hint = "keep a copy of " + textsafe.Name(s.audit()) + ", find out what changed it, then go on: postern log anchor --renew"
-		}
-		if f.Code == fault.ConfigInvalid {
-			f.Hint = "give the key and the anchor of this log"
-		}
+		f.Hint = o.next(s, &report, f.Code)
 		out.Code, out.Hint = f.Code.String(), f.Next()
 	}
 	if err := answer(env.Out, o.asJSON, out, func(w io.Writer) { o.print(w, report, f) }); err != nil {
@@ -211,26 +243,57 @@ func (o *verifyOptions) answer(env *Env, s *logState, report verify.Report) erro
 	}
 }
 
-func (o *verifyOptions) print(w io.Writer, r verify.Report, f *fault.Error) {
-	line := func(what string, p verify.Finding) {
-		at := ""
-		if p.Place() != "" {
-			at = " at " + textsafe.Name(p.Place())
-		}
-		fmt.Fprintf(w, "%s: %s%s: %s\n", what, p.Kind, at, textsafe.Clean(p.Text))
+// next is the step after a problem, "" for the table's.
+func (o *verifyOptions) next(s *logState, r *verify.Report, code fault.Code) string {
+	switch {
+	case code == fault.ConfigInvalid && r.Signer != "":
+		return "give the key of " + textsafe.Name(r.Signer) + " with --key"
+	case code == fault.ConfigInvalid && r.Anchors == nil:
+		return "give the key of this log with --key"
+	case code == fault.ConfigInvalid:
+		return "if these are anchors of this machine, keep a copy of " + textsafe.Name(s.audit()) + " and find out what replaced the log; else give those of this log"
+	case onlyEnded(r):
+		return "postern log verify --dir on that folder tells more; from now on keep the anchors of a log that was put aside in a file of their own"
+	case o.dir != "":
+		return ""
+	case r.OnlyAtEnd():
+		return "nothing that was signed is touched, and the next writer names it: postern log anchor"
+	default:
+		return "keep a copy of " + textsafe.Name(s.audit()) + ", find out what changed it, then go on: postern log anchor --renew"
 	}
+}
+
+// onlyEnded reports whether nothing is wrong with the log itself.
+func onlyEnded(r *verify.Report) bool {
+	return r.More == 0 && !slices.ContainsFunc(r.Problems, func(p verify.Finding) bool { return p.Kind != verify.EndedAnchor })
+}
+
+// finding is a line about a problem or a note, with its place where it has one.
+func finding(w io.Writer, what string, p verify.Finding) {
+	at := ""
+	if p.Place() != "" {
+		at = " at " + textsafe.Name(p.Place())
+	}
+	fmt.Fprintf(w, "%s: %s%s: %s\n", what, p.Kind, at, textsafe.Clean(p.Text))
+}
+
+func problems(w io.Writer, r *verify.Report) {
 	for _, p := range r.Problems {
 		if p.Kind == verify.UnknownKey || p.Kind == verify.BadAnchor {
-			line("not checked", p) // that says nothing about the log
+			finding(w, "not checked", p) // that says nothing about the log
 			continue
 		}
-		line("broken", p)
+		finding(w, "broken", p)
 	}
 	if r.More > 0 {
 		fmt.Fprintf(w, "broken: %d more\n", r.More)
 	}
+}
+
+func (o *verifyOptions) print(w io.Writer, r verify.Report, f *fault.Error) {
+	problems(w, &r)
 	for _, p := range r.Notes {
-		line("note", p)
+		finding(w, "note", p)
 	}
 	if f != nil {
 		return
@@ -243,8 +306,15 @@ func (o *verifyOptions) print(w io.Writer, r verify.Report, f *fault.Error) {
 	if r.Unsealed > 0 {
 		fmt.Fprintf(w, "not sealed yet: %d\n", r.Unsealed)
 	}
-	if o.anchor == "" {
+	switch a := r.Anchors; {
+	case a == nil:
 		fmt.Fprintln(w, "not checked: an anchor that was kept elsewhere (--anchor)")
+	case a.Checked == 0:
+		fmt.Fprintf(w, "anchors: none of this log; %d fit logs that were put aside\n", a.Ended)
+	case a.Ended == 0:
+		fmt.Fprintf(w, "anchors: %d fit, the newest of %d records\n", a.Checked, a.Newest)
+	default:
+		fmt.Fprintf(w, "anchors: %d fit, the newest of %d records; %d more fit logs that were put aside\n", a.Checked, a.Newest, a.Ended)
 	}
 }
 
@@ -257,7 +327,7 @@ func showProgress(env *Env) (tell func(done, total int64), end func()) {
 	tell = func(done, total int64) {
 		if now := time.Now(); now.After(next) && total > 0 {
 			next, shown = now.Add(200*time.Millisecond), true
-			fmt.Fprintf(env.Err, "\rverified %d %% of %d MiB", done*100/total, total>>20)
+			fmt.Fprintf(env.Err, "\rverified %d %% of %s", done*100/total, sizeText(total))
 		}
 	}
 	return tell, func() {

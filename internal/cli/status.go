@@ -43,7 +43,7 @@ type statusJSON struct {
 	Warnings []string   `json:"warnings"`
 }
 
-// logJSON is what can be seen of the log without opening it.
+// logJSON is what can be seen of the log without changing anything.
 type logJSON struct {
 	Segments   int        `json:"segments"`
 	Bytes      int64      `json:"bytes"`
@@ -151,21 +151,22 @@ func (s statusJSON) print(w io.Writer) {
 	}
 }
 
-// logOf looks at the log and changes nothing: not even a missing one is made.
+// logOf looks at the log as a start would and changes nothing: not even a
+// missing one is made.
 func logOf(stateDir string) (l logJSON) {
 	size, err := l.measure(stateDir)
 	if err != nil {
-		f := &fault.Error{Code: fault.AuditUnwritable}
-		if l.Signed > 0 && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errShort)) {
-			f.Code = fault.AuditTruncated
-		}
+		err = &fault.Error{Code: fault.AuditUnwritable, Err: err}
+	}
+	if look := audit.Look(stateDir); look != nil {
+		err = look
+	}
+	if f := fault.As(err); f != nil {
 		l.Code, l.Problem = f.Code.String(), f.Because()
 	}
 	l.Bytes = size
 	return l
 }
-
-var errShort = errors.New("there is less of the log than was signed")
 
 func (l *logJSON) measure(stateDir string) (size int64, err error) {
 	signed, err := audit.LastSigned(stateDir)
@@ -181,14 +182,8 @@ func (l *logJSON) measure(stateDir string) (size int64, err error) {
 	}
 	dir := filepath.Join(stateDir, "audit")
 	segments, err := segment.List(dir)
-	if errors.Is(err, fs.ErrNotExist) && signed == nil {
-		return 0, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
-	}
-	if len(segments) == 0 && l.Signed > 0 {
-		return 0, errShort
 	}
 	l.Segments = len(segments)
 	for i, s := range segments {
@@ -216,9 +211,9 @@ func (l logJSON) String() string {
 	if l.Segments == 0 {
 		return "nothing is recorded yet"
 	}
-	text := fmt.Sprintf("%d bytes in %d segments", l.Bytes, l.Segments)
-	if l.Segments == 1 {
-		text = fmt.Sprintf("%d bytes", l.Bytes)
+	text := sizeText(l.Bytes)
+	if l.Segments > 1 {
+		text += fmt.Sprintf(" in %d segments", l.Segments)
 	}
 	if l.LastSigned == nil {
 		return text + ", not signed yet"

@@ -63,6 +63,7 @@ const (
 	Pruned         Kind = "pruned"          // hashes in the place of a segment, and no event says why
 	Truncated      Kind = "truncated"       // fewer records than were signed
 	Anchor         Kind = "anchor"          // the records before the anchor are other ones
+	EndedAnchor    Kind = "ended_anchor"    // an anchor of a log that was put aside doesn't fit that one
 	Remembered     Kind = "remembered"      // the same for the state directory's own memory
 	UnknownKey     Kind = "unknown_key"     // log or anchor belong to another key
 	BadAnchor      Kind = "bad_anchor"      // the anchor is no signed checkpoint
