@@ -157,38 +157,36 @@ func (o *logOptions) show(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	s, err := findLog(env)
-	if err == nil {
-		err = s.gone("log")
+	s, err := logToRead(env, "log")
+	if err != nil || !s.segments && !o.follow {
+		return err
 	}
+	what := reading{filter: &filter, follow: o.follow, empty: last == 0}
+	more, err := what.begin(ctx, s, last)
 	if err != nil {
 		return err
 	}
-	if !s.segments {
-		fmt.Fprintln(env.Err, "there is no log yet: nothing was recorded in "+textsafe.Name(s.dir))
-		if !o.follow {
-			return nil
-		}
-	}
-	var from records.Cursor
-	if last >= 0 {
-		var more bool
-		if from, more, err = records.Newest(ctx, s.audit(), &filter, last); err != nil {
-			return readError(ctx, err)
-		}
-		if more && o.last == "" && !o.follow {
-			fmt.Fprintln(env.Err, "older ones are not shown; --all shows every record")
-		}
+	if more && o.last == "" && !o.follow {
+		fmt.Fprintln(env.Err, "older ones are not shown; --all shows every record")
 	}
 	print := (&logPrinter{long: o.long || o.corr != ""}).text
 	if o.asJSON {
 		print = printJSON
 	}
-	shown, err := eachRecord(ctx, env, s, reading{from, &filter, o.follow}, print)
-	if err == nil && shown == 0 && last != 0 && s.segments && !o.follow {
-		noneFits(env, &filter)
+	return eachRecord(ctx, env, s, what, print)
+}
+
+// logToRead is the state directory for a verb that shows records. That there
+// is no log yet is said and is no error.
+func logToRead(env *Env, op string) (*logState, error) {
+	s, err := findLog(env)
+	if err == nil {
+		err = s.gone(op)
 	}
-	return err
+	if err == nil && !s.segments {
+		fmt.Fprintln(env.Err, "there is no log yet: nothing was recorded in "+textsafe.Name(s.dir))
+	}
+	return s, err
 }
 
 // noneFits says that an empty answer is the answer.
@@ -238,11 +236,23 @@ type reading struct {
 	from   records.Cursor
 	filter *records.Filter
 	follow bool
+	empty  bool // none was asked for
 }
 
-// eachRecord prints them and returns how many fit. What follows is written at
+// begin goes to the place before the newest ones, all of them for less than 0,
+// and reports whether there are older ones.
+func (r *reading) begin(ctx context.Context, s *logState, last int) (more bool, err error) {
+	if last < 0 {
+		return false, nil
+	}
+	r.from, more, err = records.Newest(ctx, s.audit(), r.filter, last)
+	return more, readError(ctx, err)
+}
+
+// eachRecord prints them, and says where none fits. What follows is written at
 // once, and the end of whoever reads it ends this too.
-func eachRecord(ctx context.Context, env *Env, s *logState, what reading, print func(io.Writer, *records.Entry) error) (fit int64, err error) {
+func eachRecord(ctx context.Context, env *Env, s *logState, what reading, print func(io.Writer, *records.Entry) error) error {
+	fit := false
 	out := bufio.NewWriterSize(env.Out, 64<<10)
 	r := records.NewReader(s.audit(), what.from)
 	defer r.Close()
@@ -250,10 +260,10 @@ func eachRecord(ctx context.Context, env *Env, s *logState, what reading, print 
 		if !what.filter.Match(&e) {
 			return nil
 		}
-		fit++
+		fit = true
 		return print(out, &e)
 	}
-	err = r.Each(ctx, one)
+	err := r.Each(ctx, one)
 	if err == nil && what.follow {
 		if err = out.Flush(); err == nil {
 			read, stop := whileRead(ctx, env.Out)
@@ -262,7 +272,10 @@ func eachRecord(ctx context.Context, env *Env, s *logState, what reading, print 
 		}
 		err = errors.Join(err, ctx.Err())
 	}
-	return fit, readError(ctx, errors.Join(err, out.Flush()))
+	if err = errors.Join(err, out.Flush()); err == nil && !fit && !what.empty && !what.follow {
+		noneFits(env, what.filter)
+	}
+	return readError(ctx, err)
 }
 
 // whileRead is a context that ends when nobody reads w any more. Without that a

@@ -85,7 +85,7 @@ func (o *anchorOptions) anchor(ctx context.Context, env *Env) error {
 	if o.yes {
 		return usage("postern log anchor", "--yes is for --renew", "")
 	}
-	s, err := logToWrite(env, opAnchor)
+	s, err := logToWrite(env, opAnchor) //nolint:contextcheck // what is upgraded is small
 	if err == nil {
 		err = cmp.Or(s.gone(opAnchor), s.keyless(opAnchor))
 	}
@@ -200,7 +200,7 @@ type renewJSON struct {
 }
 
 func (o *anchorOptions) again(ctx context.Context, env *Env) error {
-	s, err := logToWrite(env, "log anchor --renew")
+	s, err := logToWrite(env, "log anchor --renew") //nolint:contextcheck // what is upgraded is small
 	if err != nil {
 		return err
 	}

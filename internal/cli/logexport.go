@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/state/audit/export"
 	"github.com/postern-gate/postern/internal/state/audit/records"
 )
@@ -67,32 +66,18 @@ func (o *exportOptions) export(ctx context.Context, env *Env) error {
 			return err
 		}
 	}
-	s, err := findLog(env)
-	if err == nil {
-		err = s.gone("log export")
-	}
-	if err != nil {
+	s, err := logToRead(env, "log export")
+	if err != nil || !s.segments && !o.follow {
 		return err
 	}
-	if !s.segments {
-		fmt.Fprintln(env.Err, "there is no log yet: nothing was recorded in "+textsafe.Name(s.dir))
-	}
-	if !s.segments && !o.follow {
-		return nil
-	}
-	what := reading{filter: &filter, follow: o.follow}
-	if last >= 0 {
-		if what.from, _, err = records.Newest(ctx, s.audit(), &filter, last); err != nil {
-			return readError(ctx, err)
-		}
+	what := reading{filter: &filter, follow: o.follow, empty: last == 0}
+	if _, err := what.begin(ctx, s, last); err != nil {
+		return err
 	}
 	left := 0
-	fit, err := eachRecord(ctx, env, s, what, o.printer(&left))
-	switch {
-	case left > 0:
+	err = eachRecord(ctx, env, s, what, o.printer(&left))
+	if left > 0 {
 		fmt.Fprintf(env.Err, "lines that are not records were left out: %d; postern log verify tells more\n", left)
-	case err == nil && fit == 0 && last != 0 && s.segments && !o.follow:
-		noneFits(env, &filter)
 	}
 	return err
 }
@@ -102,14 +87,13 @@ func (o *exportOptions) printer(left *int) func(io.Writer, *records.Entry) error
 	host, _ := os.Hostname() // without a name the event has none
 	origin := export.Origin{Host: host, Version: buildVersion()}
 	return func(w io.Writer, e *records.Entry) error {
-		switch {
-		case e.Err != nil:
-			*left++
-			return nil
-		case o.format == "ocsf":
+		switch record := e.Err == nil; {
+		case record && o.format == "ocsf":
 			return encode(w, export.OCSF(&e.Record, origin), "")
-		default:
+		case record:
 			return encode(w, export.OTel(&e.Record, origin), "")
 		}
+		*left++
+		return nil
 	}
 }
