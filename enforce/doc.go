@@ -8,7 +8,7 @@
 // # Use
 //
 // A Gate offers the guarded file operations (Read, List, Walk, Write, Edit,
-// Append, MakeDir, Move, Copy, Delete). Gate.FS is the same boundary as an
+// Append, MakeDir, Move, Copy, Delete, Watch). Gate.FS is the same boundary as an
 // io/fs file system with mutations, for Go programs. Gate.Guard wraps a tool
 // author's handler, whose declared path parameters are then judged before the
 // handler runs.

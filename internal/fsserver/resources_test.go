@@ -297,3 +297,37 @@ func TestListenToResource(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// FuzzResource: whatever URI arrives, there is exactly one answer, no bug, and
+// nothing of the outside in it.
+func FuzzResource(f *testing.F) {
+	w := newFuzzWorld(f)
+	for _, tail := range []string{
+		"/d/f", "/d/out/f", "/../outside/f", "/d/%2e%2e/%2e%2e/outside/f", "/d%2ff", "/%252e%252e/outside/f",
+		"/d/f?x", "/d/f#x", "/d/f%00", "/d/\u00e9", "/d/", "//d", "/.", "%zz",
+	} {
+		f.Add("file://" + w.root + tail)
+		f.Add("file://localhost" + w.root + tail)
+		f.Add("project://" + tail)
+	}
+	f.Add("file://" + w.outside + "/f")
+	f.Add("FILE:///etc/passwd")
+	f.Fuzz(func(t *testing.T, uri string) {
+		w.plant(t)
+		spelled, err := json.Marshal(uri)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, method := range []string{"resources/read", "resources/subscribe", "resources/unsubscribe"} {
+			answers := w.dispatch(t, `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{"uri":`+string(spelled)+`}}`)
+			if len(answers) != 1 || !json.Valid([]byte(answers[0])) {
+				t.Fatalf("%s: %q", method, answers)
+			}
+			for _, bad := range []string{"internal.bug", secret} {
+				if strings.Contains(answers[0], bad) && !strings.Contains(uri, bad) {
+					t.Errorf("%s", answers[0])
+				}
+			}
+		}
+	})
+}

@@ -3,12 +3,12 @@
 // Drives an MCP server with an official TypeScript client, on stdio or HTTP:
 //   node client.mjs legacy|modern CALLS.json SERVER ARGS...
 //   node client.mjs legacy|modern CALLS.json URL      with POSTERN_TOKEN
-// CALLS.json is a list of {name, arguments}. Prints one JSON object: the
-// protocol version, the names of the tools and resources, and the results in
-// order; a resource is read as often as its name.
+// CALLS.json is a list of {name, arguments}. Prints one JSON object: the server,
+// the names of its tools and resources, what these hold, the resource of which a
+// change was heard, and the results in order.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const [era, callsFile, command, ...args] = process.argv.slice(2);
 const load = (path) => import(pathToFileURL(join(process.env.POSTERN_NPM, 'node_modules/@modelcontextprotocol', path)));
@@ -42,6 +42,34 @@ const results = [];
 for (const call of JSON.parse(readFileSync(callsFile, 'utf8'))) {
   results.push(await client.callTool(call));
 }
+// Subscribes to the first resource, a directory, and writes a file into it.
+async function hearOfAChange(uri) {
+  const heard = withResolvers();
+  const handler = (note) => heard.resolve(note.params.uri);
+  let end;
+  if (era === 'legacy') {
+    const { ResourceUpdatedNotificationSchema } = await load('sdk/dist/esm/types.js');
+    client.setNotificationHandler(ResourceUpdatedNotificationSchema, handler);
+    await client.subscribeResource({ uri });
+    end = () => client.unsubscribeResource({ uri });
+  } else {
+    client.setNotificationHandler('notifications/resources/updated', handler);
+    const subscription = await client.listen({ resourceSubscriptions: [uri] });
+    end = () => subscription.close();
+  }
+  await client.callTool({ name: 'write_file', arguments: { path: join(fileURLToPath(uri), 'watched.txt'), content: 'new' } });
+  const updated = await heard.promise;
+  await end();
+  return updated;
+}
+
+function withResolvers() {
+  const parts = {};
+  parts.promise = new Promise((resolve) => { parts.resolve = resolve; });
+  return parts;
+}
+
+const updated = await hearOfAChange(resources[0].uri);
 const names = (list) => list.map((entry) => entry.name);
-console.log(JSON.stringify({ server: client.getServerVersion(), tools: names(tools), resources: names(resources), contents, results }));
+console.log(JSON.stringify({ server: client.getServerVersion(), tools: names(tools), resources: names(resources), contents, updated, results }));
 await client.close();

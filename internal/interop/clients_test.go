@@ -115,6 +115,7 @@ func everyTool(root string) []step {
 		call("list_directory_with_sizes", "Total:", map[string]any{"path": root, "sortBy": "size"}),
 		call("directory_tree", `"name": "sub"`, map[string]any{"path": root}),
 		call("search_files", at("sub/b.md"), map[string]any{"path": root, "pattern": "**/*.md"}),
+		call("search_content", "beta", map[string]any{"path": root, "query": "^be"}),
 		call("get_file_info", "size: 17", map[string]any{"path": at("a.txt")}),
 		call("read_file", "alpha", map[string]any{"path": at("a.txt")}),
 		call("read_text_file", "alpha", map[string]any{"path": at("a.txt"), "head": 1}),
@@ -185,6 +186,7 @@ func TestTypeScriptClients(t *testing.T) {
 				Server              struct{ Name string }
 				Tools               []string
 				Resources, Contents []string
+				Updated             string
 				Results             []toolResult
 			}
 			if err := json.Unmarshal(out, &got); err != nil {
@@ -192,6 +194,9 @@ func TestTypeScriptClients(t *testing.T) {
 			}
 			if got.Server.Name != "postern" || len(got.Results) != len(steps) {
 				t.Fatalf("server %q, %d results of %d", got.Server.Name, len(got.Results), len(steps))
+			}
+			if !strings.HasPrefix(got.Updated, "file:///") {
+				t.Errorf("heard of a change of %q", got.Updated)
 			}
 			if len(got.Resources) != 1 || got.Resources[0] != "project" || !strings.Contains(got.Contents[0], "[FILE] a.txt") {
 				t.Errorf("resources %q, contents %q", got.Resources, got.Contents)

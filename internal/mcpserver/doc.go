@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package mcpserver is one small MCP server over mcpwire: a table of tools,
-// both eras of the protocol, cancelling, progress and the client's roots.
+// resources with subscriptions, both eras of the protocol, cancelling, progress
+// and the client's roots.
 //
 // A transport hands each frame to Server.Dispatch, which registers the request
 // in its Session at once and returns the rest of the work. ServeStdio is the

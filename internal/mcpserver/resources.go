@@ -155,9 +155,17 @@ func (s *Server) onResource(ctx context.Context, r request, as *Tool, do func(co
 	}
 }
 
+// maxURI is the longest URI: that of a name of Linux with every byte escaped,
+// and more. It is repeated in answers.
+const maxURI = 16 << 10
+
 func uriOf(r request) (string, error) {
 	v, _ := r.params.Get("uri")
-	return v.String()
+	uri, err := v.String()
+	if err == nil && len(uri) > maxURI {
+		err = &fault.Error{Code: fault.RequestInvalid, Rule: "the URI is too long"}
+	}
+	return uri, err
 }
 
 // enter registers a request that isn't answered at once; the call is nil where

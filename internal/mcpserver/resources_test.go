@@ -131,6 +131,7 @@ func TestResources(t *testing.T) {
 	w.ask(req(1, "resources/read", `"uri":"test://panic"`), `"code":-32603`, `internal.bug`)
 	w.ask(req(1, "resources/read", `"uri":7`), `-32602`)
 	w.ask(req(1, "resources/read", ``), `-32602`)
+	w.ask(req(1, "resources/read", `"uri":"`+strings.Repeat("x", maxURI+1)+`"`), `the URI is too long`)
 	w.ask(req(1, "subscriptions/listen", `"notifications":{}`), `-32601`)
 	const hints = `"ttlMs":300000,"cacheScope":"private"`
 	w.ask(req(2, "server/discover", modernMeta), `"resources":{"subscribe":true,"listChanged":false}`)

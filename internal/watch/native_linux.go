@@ -198,8 +198,8 @@ func parse(b []byte) map[int32]*batch {
 	for len(b) >= unix.SizeofInotifyEvent {
 		wd := int32(binary.NativeEndian.Uint32(b)) //nolint:gosec // struct inotify_event
 		what := binary.NativeEndian.Uint32(b[4:])
-		size := int(binary.NativeEndian.Uint32(b[12:]))
-		end := min(len(b), unix.SizeofInotifyEvent+size)
+		size := uint64(binary.NativeEndian.Uint32(b[12:]))
+		end := min(uint64(len(b)), unix.SizeofInotifyEvent+size)
 		name := strings.TrimRight(string(b[unix.SizeofInotifyEvent:end]), "\x00")
 		b = b[end:]
 		if all[wd] == nil {

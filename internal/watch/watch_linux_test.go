@@ -350,3 +350,18 @@ func TestTooManyToPoll(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// FuzzParse: whatever bytes the kernel hands over, nothing is read beyond them,
+// and what is held stays bounded.
+func FuzzParse(f *testing.F) {
+	f.Add(event(1, unix.IN_CREATE, "a"))
+	f.Add(append(event(1, unix.IN_MODIFY, "name"), event(-1, unix.IN_Q_OVERFLOW, "")...))
+	f.Add(event(2, unix.IN_IGNORED, "")[:9])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for wd, c := range parse(b) {
+			if len(c.names) > maxNames || len(c.names) != len(c.seen) {
+				t.Errorf("%d: %d names", wd, len(c.names))
+			}
+		}
+	})
+}
