@@ -295,6 +295,8 @@ func arguments(tool, name string) map[string]any {
 		return map[string]any{"path": name, "edits": []any{map[string]any{"oldText": "text", "newText": "x"}}}
 	case "search_files":
 		return map[string]any{"path": name, "pattern": "**"}
+	case "search_content":
+		return map[string]any{"path": name, "query": "text"}
 	case "delete_file":
 		return map[string]any{"path": name, "confirm": true}
 	}

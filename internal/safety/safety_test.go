@@ -18,7 +18,7 @@ func TestClassContract(t *testing.T) {
 		"read_file": core.ReadOnly, "read_text_file": core.ReadOnly, "read_media_file": core.ReadOnly,
 		"read_multiple_files": core.ReadOnly, "list_directory": core.ReadOnly,
 		"list_directory_with_sizes": core.ReadOnly, "directory_tree": core.ReadOnly,
-		"search_files": core.ReadOnly, "get_file_info": core.ReadOnly, "list_allowed_directories": core.ReadOnly,
+		"search_files": core.ReadOnly, "search_content": core.ReadOnly, "get_file_info": core.ReadOnly, "list_allowed_directories": core.ReadOnly,
 		"write_file": core.Mutating, "edit_file": core.Mutating, "append_file": core.Mutating,
 		"create_directory": core.Mutating, "copy_file": core.Mutating, "move_file": core.Mutating,
 		"delete_file": core.Destructive,
