@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks an audit log by docs/audit-log.md, with nothing but Node (18 or newer).
-// Read it: it is meant to be short enough for that, and to be written again.
-//
-//   node verify-log.mjs AUDIT_DIR 'VERIFIER LINE' [ANCHOR_FILE]
-//
-// Exit: 0 as signed · 8 broken or cut off · 5 another key · 2 usage. It stops at the first problem.
+// Checks an audit log by docs/audit-log.md, with nothing but Node (18 or newer); short enough to be read.
+//   node verify-log.mjs AUDIT_DIR KEY [ANCHORS]
+// KEY is the verifier's line or a file with it, ANCHORS a file of all that were kept. A log that was put
+// aside (ended-ID) is checked by itself. Exit: 0 as signed · 8 broken or cut off · 5 key or anchor of
+// another log · 2 usage · 1 can't be read. It stops at the first problem.
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-
 const sha = (...parts) => parts.reduce((h, p) => h.update(p), createHash('sha256')).digest();
 const fail = (exit, text) => { throw Object.assign(new Error(text), { exit }); };
 const ascii = (v) => JSON.stringify(v).replace(/[^ -~]/g, (c) => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
 const base64 = (s) => { const b = Buffer.from(s, 'base64'); return b.toString('base64') === s ? b : fail(8, 'base64 in another form'); };
-
 // The tree of RFC 6962 by its right edge: the roots of the perfect subtrees, the largest first.
 class Tree {
   constructor(size = 0, roots = []) { Object.assign(this, { size, roots }); }
@@ -27,15 +24,14 @@ class Tree {
   is(c) { return this.size === c.size && this.root().toString('base64') === c.root; }
 }
 
-function parseVerifier(line) {
-  const m = /^(postern\/[0-9a-f]{32})\+([0-9a-f]{8})\+(.+)$/.exec(line.trim());
+function parseVerifier(given) { // a line, or a file that has one
+  const m = /^(postern\/[0-9a-f]{32})\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)\s*$/m.exec(existsSync(given) ? readFileSync(given, 'utf8') : given);
   const key = m && Buffer.from(m[3], 'base64');
   if (!m || key.length !== 33 || key[0] !== 1 || sha(m[1], '\n', key).toString('hex').slice(0, 8) !== m[2]) fail(2, "that is not a verifier's line");
   const der = Buffer.concat([Buffer.from('302a300506032b6570032100', 'hex'), key.subarray(1)]); // SPKI of Ed25519
   return { origin: m[1], hash: m[2], key: createPublicKey({ key: der, format: 'der', type: 'spki' }) };
 }
 const noteForm = /^((postern\/[0-9a-f]{32})\n(0|[1-9]\d{0,14})\n([A-Za-z0-9+/]{43}=)\n(?:previous ([A-Za-z0-9+/]{43}=)\n)?)\n\u2014 (\S+) ([A-Za-z0-9+/]+=*)\n$/;
-
 function open(verifier, note) {
   const m = noteForm.exec(note) ?? fail(8, 'not a checkpoint');
   const sig = base64(m[7]);
@@ -43,8 +39,13 @@ function open(verifier, note) {
   if (!verify(null, Buffer.from(m[1]), verifier.key, sig.subarray(4))) fail(8, 'the signature is wrong');
   return { note, size: Number(m[3]), root: base64(m[4]).toString('base64'), previous: m[5] };
 }
+function notesIn(file) { // each ends with its signature; blank lines may be between
+  const text = readFileSync(file, 'utf8').replace(/\r\n/g, '\n').replace(/\n*$/, '\n').replace(/^\n+/, '');
+  const all = text.split(/(?<=^\u2014 .*\n)\n*/m).filter((n) => n);
+  if (!all.length || !all.every((n) => noteForm.test(n))) fail(2, 'that is not a file of anchors');
+  return [...new Set(all)];
+}
 const names = ['t', 'agent', 'op', 'decision', 'reason', 'source', 'session', 'corr', 'policy', 'level', 'event'];
-
 function parseRecord(line) {
   try {
     const r = /^\{"t":"[ -~]*\}$/.test(line.toString('latin1')) && JSON.parse(line), keys = Object.keys(r);
@@ -52,24 +53,19 @@ function parseRecord(line) {
   } catch { return null; }
 }
 const starts = (line, text) => line.subarray(0, text.length).equals(Buffer.from(text));
-
 function split(data) {
-  const lines = [];
-  let from = 0;
+  let lines = [], from = 0;
   for (let to; (to = data.indexOf(10, from)) >= 0; from = to + 1) lines.push(data.subarray(from, to));
   return { lines, torn: data.length - from };
 }
-
-function check(dir, verifier, anchor) {
+function check(dir, verifier, anchors) {
   const files = existsSync(dir) ? readdirSync(dir).filter((f) => /^\d{6,9}\.(jsonl|hashes)$/.test(f)) : [];
   const count = files.reduce((n, f) => Math.max(n, parseInt(f, 10)), 0);
-  let tree = new Tree(), last = null, prior = null, hashed = false, events = [], bad = [], where = dir, signed = 0, anchorRoot, anchorHashed;
-  const tails = [], notes = new Set(), notesOut = [];
+  let tree = new Tree(), last = null, prior = null, hashed = false, events = [], bad = [], where = dir, signed = 0;
+  const tails = [], notes = new Set(), notesOut = [], at = new Map(anchors.map((a) => [a.size, null]));
   const has = (event, resource) => events.some((e) => e.event === event && e.resource === resource);
-  const add = (leaf) => {
-    tree.add(leaf);
-    if (tree.size === anchor?.size) [anchorRoot, anchorHashed] = [tree.root().toString('base64'), hashed];
-  };
+  const root = () => ({ root: tree.root().toString('base64'), hashed });
+  const add = (leaf) => { tree.add(leaf); if (at.has(tree.size)) at.set(tree.size, root()); };
   const opened = (note) => { const c = open(verifier, note); signed++; notes.add(note); return c; };
   const head = (line, n, tail) => {
     const h = JSON.parse(line), c = opened(h.checkpoint), roots = h.edge.map(base64);
@@ -79,7 +75,7 @@ function check(dir, verifier, anchor) {
     if (tail && (tail.open || c.note !== last.note)) { // what follows the checkpoint in a segment that was given up
       tails.push(tail);
       [events, bad] = [events, bad].map((all) => all.filter((e) => e.leaf <= c.size));
-      if (anchor?.size > c.size) anchorRoot = undefined;
+      for (const size of at.keys()) if (size > c.size) at.set(size, null);
     }
     tree = new Tree(c.size, roots);
     return c;
@@ -126,9 +122,12 @@ function check(dir, verifier, anchor) {
     for (const b of bad) if (!has('garbage', b.place)) fail(8, `${b.place} is not a record`);
     for (const t of tails) if (!has('segment_abandoned', t.name)) fail(8, `${t.name} goes on after its last checkpoint`);
     if (pruned && !has('pruned', `${String(pruned).padStart(6, '0')}.jsonl`)) fail(8, 'no event for the segments that are only hashes');
-    if (count === 0 || anchor?.size > tree.size) fail(8, `cut off: ${tree.size} records${anchor ? `, the anchor is of ${anchor.size}` : ''}`);
-    if (anchor?.size > 0 && anchorRoot !== anchor.root) fail(8, `the first ${anchor.size} records are not those of the anchor`);
-    if (anchor && !anchorHashed && !notes.has(anchor.note)) fail(8, 'the anchor is no longer among the checkpoints');
+    if (count === 0) fail(8, 'cut off: there is no log');
+    for (const a of anchors) {
+      if (a.size > tree.size) fail(8, `cut off: ${tree.size} records, the anchor is of ${a.size}`);
+      if (a.size && at.get(a.size)?.root !== a.root) fail(8, `the first ${a.size} records are not those of the anchor`);
+      if (!(a.size ? at.get(a.size).hashed : pruned) && !notes.has(a.note)) fail(8, 'the anchor is no longer among the checkpoints');
+    }
   } catch (e) {
     fail(e.exit === 5 && !signed && !ours() ? 5 : e.code ? 1 : 8, `${where}: ${e.message}`); // e.code: can't be read
   }
@@ -136,14 +135,15 @@ function check(dir, verifier, anchor) {
   return { last, notesOut };
 }
 try {
-  const [dir, line, anchorFile] = process.argv.slice(2);
-  if (!line) fail(2, "usage: verify-log.mjs AUDIT_DIR 'VERIFIER LINE' [ANCHOR_FILE]");
-  const verifier = parseVerifier(line);
-  let anchor;
-  if (anchorFile) try { anchor = open(verifier, readFileSync(anchorFile, 'utf8')); } catch (e) { fail(5, `the anchor: ${e.message}`); }
-  const { last, notesOut } = check(dir, verifier, anchor);
+  const [dir, key, anchorFile] = process.argv.slice(2);
+  if (!key) fail(2, 'usage: verify-log.mjs AUDIT_DIR KEY [ANCHORS]');
+  const verifier = parseVerifier(key), anchors = [], not = [];
+  for (const note of anchorFile ? notesIn(anchorFile) : []) try { anchors.push(open(verifier, note)); } catch (e) { not.push(`${note.split('\n')[0]}: ${e.message}`); }
+  const { last, notesOut } = check(dir, verifier, anchors);
   console.log(`ok: size ${last.size}, root ${last.root}`);
+  if (anchors.length) console.log(`anchors: ${anchors.length} fit, the newest of ${Math.max(...anchors.map((a) => a.size))} records`);
   for (const n of notesOut) console.log(`note: ${n}`);
+  if (not.length) fail(5, `${not.length} anchors are not of this log; the first: ${not[0]}`);
 } catch (e) {
   console.error(e.message);
   process.exitCode = e.exit ?? 1;

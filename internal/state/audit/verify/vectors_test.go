@@ -279,6 +279,47 @@ func TestIndependent(t *testing.T) {
 	}
 }
 
+// TestIndependentKept: it takes what was kept as Check does: a key as a file, and
+// a file of many anchors.
+func TestIndependentKept(t *testing.T) {
+	b := full(t, fixedKey(t, 1))
+	dir, kept := write(t, b.files), ""
+	for _, n := range append(slices.Clone(b.notes), b.notes[2]) {
+		kept += n.Note + "\n"
+	}
+	foreign := newBuilder(t, fixedKey(t, 2)).last.Note
+	bare := t.TempDir()
+	key := filepath.Join(bare, "key")
+	if err := os.WriteFile(key, b.key.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		dir, key, anchors string
+		exit              int
+		says              string
+	}{
+		"line":             {dir, b.key.Line(), kept, 0, "anchors: 11 fit, the newest of 27 records"},
+		"file":             {dir, key, kept, 0, "anchors: 11 fit"},
+		"CRLF":             {dir, key, "\r\n" + string(bytes.ReplaceAll([]byte(kept), []byte("\n"), []byte("\r\n"))), 0, "anchors: 11 fit"},
+		"one forged":       {dir, key, kept + fork(t, b.key), 8, "not those of the anchor"},
+		"one foreign":      {dir, key, foreign + kept, 5, "1 anchors are not of this log"},
+		"other text":       {dir, key, kept + "no note\n", 2, "not a file of anchors"},
+		"half of one":      {dir, key, kept[:bytes.LastIndex([]byte(kept), []byte("\u2014"))], 2, "not a file of anchors"},
+		"nothing":          {dir, key, "\n", 2, "not a file of anchors"},
+		"no key":           {dir, dir + "/000002.jsonl", kept, 2, "verifier's line"},
+		"no segment":       {bare, key, kept, 8, "cut off"},
+		"no folder":        {bare + "/none", key, kept, 8, "cut off"},
+		"foreign, changed": {filepath.Join(vectorsDir, "record-changed"), key, foreign, 8, "000002.jsonl"},
+	} {
+		if exit, out := node(t, c.dir, c.key, c.anchors); exit != c.exit || !bytes.Contains([]byte(out), []byte(c.says)) {
+			t.Errorf("%s: exit %d: %s", name, exit, out)
+		}
+	}
+	if script, err := os.ReadFile(script); err != nil || bytes.Count(script, []byte("\n")) > 150 {
+		t.Errorf("%v, %d lines: docs/audit-log.md says 150", err, bytes.Count(script, []byte("\n")))
+	}
+}
+
 // TestIndependentMutants: and for some of what TestMutants makes.
 func TestIndependentMutants(t *testing.T) {
 	b := full(t, fixedKey(t, 1))
