@@ -100,7 +100,7 @@ func (o *anchorOptions) anchor(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	if !o.asJSON {
+	if !o.asJSON && onTerminal(env.Err) { // cron mails what is said
 		fmt.Fprintf(env.Err, "a checkpoint of %d records; keep it where no program of this user can change it\n", c.Size)
 	}
 	out := anchorJSON{newDocument("log-anchor"), c.Origin, c.Size, c.Root.String(), note}
