@@ -5,6 +5,7 @@
 package fsserver
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"strconv"
@@ -302,6 +303,7 @@ func TestListenToResource(t *testing.T) {
 // nothing of the outside in it.
 func FuzzResource(f *testing.F) {
 	w := newFuzzWorld(f)
+	f.Cleanup(func() { w.session.Close(context.WithoutCancel(f.Context())) })
 	for _, tail := range []string{
 		"/d/f", "/d/out/f", "/../outside/f", "/d/%2e%2e/%2e%2e/outside/f", "/d%2ff", "/%252e%252e/outside/f",
 		"/d/f?x", "/d/f#x", "/d/f%00", "/d/\u00e9", "/d/", "//d", "/.", "%zz",
