@@ -156,48 +156,47 @@ const firstRead = 16 << 10
 // h.bodies are the caller's to free. Room is taken as the body arrives, so that
 // one which is only announced takes none.
 func (h *HTTP) read(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
-	long := &fault.Error{Code: fault.LimitExceeded, Rule: (&mcpwire.TooLong{Limit: h.s.limit}).Error()}
 	if r.ContentLength > int64(h.s.limit) {
-		return nil, http.StatusRequestEntityTooLarge, long
-	}
-	size := firstRead
-	if n := int(r.ContentLength); n >= 0 && n < firstRead {
-		size = n + 1 // room for the read that finds the end
+		return nil, http.StatusRequestEntityTooLarge, h.tooLong()
 	}
 	rc := http.NewResponseController(w)
-	timed := false
 	end := time.Now().Add(4 * h.stall)
 	for {
-		if !h.grow(&body, size) {
-			h.bodies.free(cap(body))
+		if !h.grow(&body, r.ContentLength) {
 			w.Header().Set("Retry-After", "1")
-			return nil, http.StatusServiceUnavailable, &fault.Error{Code: fault.LimitExceeded, Rule: "the bodies in work are too large together", Hint: "try again when a call has ended", Retry: true}
+			status = http.StatusServiceUnavailable
+			err = &fault.Error{Code: fault.LimitExceeded, Rule: "the bodies in work are too large together", Hint: "try again when a call has ended", Retry: true}
+			break
 		}
-		deadline := time.Now().Add(h.stall)
-		if deadline.After(end) {
-			deadline = end
+		next := time.Now().Add(h.stall)
+		if next.After(end) {
+			next = end
 		}
-		timed = rc.SetReadDeadline(deadline) == nil
-		n, err := r.Body.Read(body[len(body):cap(body)])
+		timed := rc.SetReadDeadline(next) == nil // a writer without deadlines is a test's
+		n, failed := r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
-		switch {
-		case len(body) > h.s.limit:
-			h.bodies.free(cap(body))
-			return nil, http.StatusRequestEntityTooLarge, long
-		case errors.Is(err, io.EOF):
+		if len(body) > h.s.limit {
+			status, err = http.StatusRequestEntityTooLarge, h.tooLong()
+			break
+		}
+		if errors.Is(failed, io.EOF) {
 			if timed {
 				_ = rc.SetReadDeadline(time.Time{}) // it was possible before
 			}
 			return body, 0, nil
-		case err != nil:
-			h.bodies.free(cap(body))
-			return nil, unread(err), &fault.Error{Code: fault.FrameInvalid, Rule: "the body did not arrive whole", Err: err}
 		}
-		size = min(2*cap(body), h.s.limit+1)
-		if n := int(r.ContentLength); n >= 0 && size > n {
-			size = n + 1
+		if failed != nil {
+			status = unread(failed)
+			err = &fault.Error{Code: fault.FrameInvalid, Rule: "the body did not arrive whole", Err: failed}
+			break
 		}
 	}
+	h.bodies.free(cap(body))
+	return nil, status, err
+}
+
+func (h *HTTP) tooLong() error {
+	return &fault.Error{Code: fault.LimitExceeded, Rule: (&mcpwire.TooLong{Limit: h.s.limit}).Error()}
 }
 
 func unread(err error) (status int) {
@@ -211,12 +210,19 @@ func unread(err error) (status int) {
 	return http.StatusBadRequest
 }
 
-// grow gives the body room for more, unless it has some.
-func (h *HTTP) grow(body *[]byte, size int) bool {
-	if len(*body) < cap(*body) {
+// grow gives the body room for more, unless it has some: up to its announced
+// length, if that is not -1, and a byte more, for the read that finds its end.
+func (h *HTTP) grow(body *[]byte, announced int64) bool {
+	had := cap(*body)
+	if len(*body) < had {
 		return true
 	}
-	if fits, _ := h.bodies.try(size-cap(*body), false); !fits {
+	size := min(max(2*had, firstRead), h.s.limit+1)
+	if announced >= 0 {
+		size = min(size, int(announced)+1)
+	}
+	size = max(size, had+1) // what is longer than announced is net/http's to cut
+	if fits, _ := h.bodies.try(size-had, false); !fits {
 		return false
 	}
 	larger := make([]byte, len(*body), size)
