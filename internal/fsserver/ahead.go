@@ -34,8 +34,15 @@ func newAhead(w *enforce.Walk) *ahead {
 	return &ahead{walk: w, free: make(chan struct{}, workers()), ready: map[pathguard.Name]chan *enforce.Listing{}}
 }
 
+// start has a directory read, unless there are enough already.
 func (a *ahead) start(dir pathguard.Name) {
-	if _, started := a.ready[dir]; started || len(a.ready) >= aheadDirs {
+	if len(a.ready) < aheadDirs {
+		a.begin(dir)
+	}
+}
+
+func (a *ahead) begin(dir pathguard.Name) {
+	if _, begun := a.ready[dir]; begun {
 		return
 	}
 	ready := make(chan *enforce.Listing, 1)
@@ -55,13 +62,22 @@ func (a *ahead) start(dir pathguard.Name) {
 }
 
 // listing is what a directory holds, at most one entry more than the walk may
-// still see.
-func (a *ahead) listing(dir pathguard.Name) *enforce.Listing {
-	if ready, started := a.ready[dir]; started {
-		delete(a.ready, dir)
-		if l := <-ready; l != nil && !l.Over() {
+// still see. While it waits it does what else there is to do: work is done
+// again and again when its channel is closed.
+func (a *ahead) listing(dir pathguard.Name, work func() (ready <-chan struct{}, do func())) *enforce.Listing {
+	a.begin(dir)
+	ready := a.ready[dir]
+	delete(a.ready, dir)
+	for {
+		due, do := work()
+		select {
+		case l := <-ready:
+			if l == nil || l.Over() {
+				return a.walk.Look(dir, false, a.walk.Left()+1)
+			}
 			return l
+		case <-due:
+			do()
 		}
 	}
-	return a.walk.Look(dir, false, a.walk.Left()+1)
 }

@@ -100,7 +100,7 @@ func (c *call) newSearch() (*contents, error) {
 	if !c.args.includeIgnored {
 		s.walk.ignore = &ignoring{}
 	}
-	s.walk.first, s.walk.answer, s.walk.finish = s, s.answer, s.drain
+	s.walk.first, s.walk.answer, s.walk.finish, s.walk.work = s, s.answer, s.drain, s.first
 	return s, nil
 }
 
@@ -124,10 +124,7 @@ func (s *contents) entry(e entry) visitor {
 		j.options.After = from.n
 	}
 	if len(s.queue) == waiting {
-		if s.failed = s.tell(); s.failed != nil {
-			_ = s.walk.stop() // which drain looks at
-			return s
-		}
+		s.tellFirst()
 	}
 	if s.queue == nil {
 		s.employ()
@@ -135,6 +132,21 @@ func (s *contents) entry(e entry) visitor {
 	s.queue = append(s.queue, j)
 	s.jobs <- j // as many as may wait have room
 	return s
+}
+
+// first is the file that is to be told of next, closed when it is searched.
+func (s *contents) first() (searched <-chan struct{}, tell func()) {
+	if len(s.queue) == 0 || s.failed != nil || s.walk.full() {
+		return nil, nil
+	}
+	return s.queue[0].done, s.tellFirst
+}
+
+// tellFirst tells of the first file; where it can't, the walk ends.
+func (s *contents) tellFirst() {
+	if s.failed = s.tell(); s.failed != nil {
+		_ = s.walk.stop() // drain says why
+	}
 }
 
 func (s *contents) employ() {
@@ -182,10 +194,7 @@ func (s *contents) tell() error {
 	j := s.queue[0]
 	s.queue = s.queue[1:]
 	t := s.walk
-	t.mu.Lock()
-	t.at = j.name
-	t.mu.Unlock()
-	<-j.done
+	t.await(j)
 	if j.panicked != nil {
 		panic(j.panicked)
 	}
@@ -201,6 +210,24 @@ func (s *contents) tell() error {
 	defer t.mu.Unlock()
 	s.account(j)
 	return s.add(j)
+}
+
+// await waits for a file to be searched, and says so to an answer at the
+// deadline.
+func (t *traversal) await(j *job) {
+	select {
+	case <-j.done:
+		return
+	default:
+	}
+	t.mu.Lock()
+	dir := t.at
+	t.at = j.name
+	t.mu.Unlock()
+	<-j.done
+	t.mu.Lock()
+	t.at = dir
+	t.mu.Unlock()
 }
 
 // account counts what was not searched and why. The caller holds the walk's mu.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +18,7 @@ import (
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/enforce"
+	"github.com/postern-gate/postern/internal/fsserver/grep"
 )
 
 // hits are the lines of a search without the root's name before them.
@@ -222,6 +224,102 @@ func TestSearchContentBare(t *testing.T) {
 	if len(got.Matches) != 2 || !got.Matches[0].Context || got.Matches[1].Line != 2 || got.Matches[1].Path != w.at("a") ||
 		strings.Contains(got.Matches[1].Text, "</untrusted") || got.Next.Cursor == "" {
 		t.Errorf("%s", r.Structured)
+	}
+}
+
+// TestSearchContentBeside: a small read is answered while searches run, and one
+// that is cancelled ends.
+func TestSearchContentBeside(t *testing.T) {
+	files := map[string]string{"small.txt": "S"}
+	for i := range 6000 {
+		files[fmt.Sprintf("d%03d/f%05d", i%60, i)] = strings.Repeat("const answer = 42\n", 100)
+	}
+	w := newWorld(t, files)
+	search := args{"path": w.root, "query": "no[ -]such"}
+	var searches []chan json.RawMessage
+	for range 8 {
+		_, ch := w.startCall("search_content", search)
+		searches = append(searches, ch)
+	}
+	id, cancelled := w.startCall("search_content", search)
+	w.send(map[string]any{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": map[string]any{"requestId": id}})
+	if got := w.call("read_text_file", args{"path": w.at("small.txt")}).body(); got != "S" {
+		t.Error(got)
+	}
+	waiting := 0
+	for _, ch := range searches {
+		if len(ch) == 0 {
+			waiting++
+		}
+	}
+	if waiting == 0 {
+		t.Error("every search answered before the small read")
+	}
+	for _, ch := range searches {
+		if got := w.result(w.await(ch)).body(); got != "No matches found" {
+			t.Error(got)
+		}
+	}
+	if len(cancelled) > 0 {
+		t.Error("a cancelled search was answered")
+	}
+	w.result(w.request("tools/call", map[string]any{"name": "search_content", "arguments": search, "_meta": map[string]any{"progressToken": "p"}})).ok()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.progress) == 0 {
+		t.Error("no progress")
+	}
+}
+
+// TestSearchContentLate: at its deadline a search answers with what it has
+// found, names what it waited for, and leads on.
+func TestSearchContentLate(t *testing.T) {
+	w := newWorld(t, nil, later)
+	slow := w.box + "/slowfs"
+	letGo := w.mountSlow(slow)
+	s := w.setup
+	s.Roots, s.CallTime = append(s.Roots, "slow="+slow), 500*time.Millisecond
+	c := w.serve(s, nil)
+	for _, tool := range []string{"search_content", "search_files", "directory_tree"} {
+		a := args{"path": slow}
+		switch tool {
+		case "search_content":
+			a["query"] = "A"
+		case "search_files":
+			a["pattern"] = "**/*.md"
+		}
+		r := c.call(tool, a).ok().has("a.md", "partial: true", "slow://slow")
+		if o := r.outcome(); o["partial"] != true || o["aborted_at"] != "slow://slow" || r.next().Cursor == "" {
+			t.Errorf("%s: %v %+v", tool, o, r.next())
+		}
+	}
+	letGo()
+	c.hangUp()
+	w.noHandleBeneath(slow)
+}
+
+// TestSearchContentMemory: neither a large file nor many matches take memory
+// with them.
+func TestSearchContentMemory(t *testing.T) {
+	w := newWorld(t, nil, later)
+	f, err := os.Create(w.at("large"))
+	w.must(err)
+	line := strings.Repeat(strings.Repeat("an ordinary line of a log\n", 40)+"needle in it\n", 1000)
+	for range 300 { // 300 MB
+		_, err := f.WriteString(line)
+		w.must(err)
+	}
+	w.must(f.Close())
+	c := w.spawn(w.setup)
+	c.call("search_content", args{"path": w.root, "query": "no such"}).ok().has("No matches found")
+	r := c.call("search_content", args{"path": w.root, "query": "needle", "context": 20, "limit": 1000000}).ok()
+	if r.next().Cursor == "" || len(r.body()) > 2*grep.MaxText {
+		t.Errorf("%d bytes, %+v", len(r.body()), r.next())
+	}
+	if peak := w.peak(c.pid); peak > memory(40<<10) {
+		t.Errorf("%d KiB at the peak", peak)
+	} else {
+		t.Logf("%d KiB at the peak", peak)
 	}
 }
 

@@ -72,6 +72,7 @@ func (w *fuzzWorld) plant(t *testing.T) {
 	must(os.WriteFile(w.root+"/d/f", []byte("one\n"), 0o644))
 	must(os.Symlink(w.outside, w.root+"/d/out"))
 	must(os.Symlink("f", w.root+"/d/in"))
+	must(os.WriteFile(w.root+"/d/.gitignore", []byte("g\n"), 0o644))
 	must(os.WriteFile(w.outside+"/f", []byte(secret), 0o644))
 }
 
@@ -93,6 +94,23 @@ func FuzzTools(f *testing.F) {
 	f.Add(uint8(0), `{"path":"d/f","path":"d/out/f"}`)
 	f.Add(uint8(0), `{"path":"\ud800"}`)
 	f.Add(uint8(11), `{"path":"d","pattern":"**/{a,b}@(x|*)[!z]","excludePatterns":["!"]}`)
+	for i, tool := range tools {
+		more := map[string][]string{
+			"read_text_file":            {`"offset":1,"length":2`, `"offset":9223372036854775807`, `"line":2,"lines":9223372036854775807`, `"line":1,"max_bytes":1`, `"offset":9223372036854775807,"length":9223372036854775807`},
+			"read_media_file":           {`"offset":1,"length":2`, `"offset":9223372036854775807,"length":1`},
+			"list_directory":            {`"limit":1`, `"cursor":"AAAA"`, `"limit":9223372036854775807`},
+			"list_directory_with_sizes": {`"limit":1,"sortBy":"size"`},
+			"directory_tree":            {`"limit":1`},
+			"search_files":              {`"pattern":"F","substring":true,"limit":1`},
+			"search_content": {
+				`"query":"o.e$","context":2,"limit":1`, `"query":"(","literal":true`, `"query":"(?i)[^\\n]{9}"`, `"query":"ONE","ignoreCase":true,"glob":"{f,g}"`, `"query":"x{1000}"`, `"query":"","includeIgnored":true`,
+			},
+		}
+		for _, rest := range more[tool.name] {
+			f.Add(uint8(i), `{"path":"d",`+rest+`}`)
+			f.Add(uint8(i), `{"path":"d/f",`+rest+`}`)
+		}
+	}
 	f.Fuzz(func(t *testing.T, which uint8, arguments string) {
 		w.plant(t)
 		name := tools[int(which)%len(tools)].name
@@ -113,6 +131,39 @@ func FuzzTools(f *testing.F) {
 		entries, listErr := os.ReadDir(w.outside)
 		if err != nil || string(content) != secret || listErr != nil || len(entries) != 1 {
 			t.Errorf("the outside holds %q %v %v", content, entries, err)
+		}
+	})
+}
+
+// FuzzCursor: whatever a cursor leads to, the page is an answer or a refusal,
+// ends, and shows nothing of the outside.
+func FuzzCursor(f *testing.F) {
+	w := newFuzzWorld(f)
+	tools := []string{"list_directory", "list_directory_with_sizes", "directory_tree", "search_files", "search_content"}
+	for i := range tools {
+		for _, path := range []string{"", "d", "d/f", "d/out/f", "../outside", "d/\x00", "d//", "/", "\xff"} {
+			f.Add(uint8(i), path, false, int64(1))
+			f.Add(uint8(i), path, true, int64(-1))
+		}
+	}
+	f.Fuzz(func(t *testing.T, which uint8, path string, past bool, n int64) {
+		w.plant(t)
+		name := tools[int(which)%len(tools)]
+		a := arguments{path: "project://"}
+		more := map[string]string{"search_files": `,"pattern":"**"`, "search_content": `,"query":"e"`}[name]
+		switch name {
+		case "search_files":
+			a.pattern = "**"
+		case "search_content":
+			a.query = "e"
+		}
+		cursor := (&call{tool: &tool{name: name}, args: a}).cursor(position{path: path, past: past, n: n})
+		answers := w.dispatch(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+name+`","arguments":{"path":"project://","limit":1,"cursor":"`+cursor+`"`+more+`}}}`)
+		if len(answers) != 1 || !json.Valid([]byte(answers[0])) || strings.Contains(answers[0], "internal.bug") || strings.Contains(answers[0], secret) {
+			t.Errorf("%q", answers)
+		}
+		if strings.Contains(answers[0], "another request") {
+			t.Errorf("the cursor of this request is refused: %s", answers[0])
 		}
 	})
 }

@@ -69,11 +69,13 @@ type traversal struct {
 	shown int
 	// finish, if there is one, tells of what waits when the walk ends.
 	finish func() error
-	ahead  *ahead
-	seen   int
-	moved  bool     // something of this page was visited
-	last   position // what was visited last
-	met    bool     // what the page before ended with is still there
+	// work is what can be told meanwhile, once its channel is closed.
+	work  func() (ready <-chan struct{}, do func())
+	ahead *ahead
+	seen  int
+	moved bool     // something of this page was visited
+	last  position // what was visited last
+	met   bool     // what the page before ended with is still there
 
 	mu      sync.Mutex // of what the visitors hold, and of the fields below
 	walk    *enforce.Walk
@@ -163,7 +165,7 @@ func (t *traversal) descend(ctx context.Context, s step) error {
 	t.mu.Lock()
 	t.at = s.dir
 	t.mu.Unlock()
-	l := t.ahead.listing(s.dir)
+	l := t.listing(s.dir)
 	flat := l.Seen() > t.walk.Left()
 	if flat && t.moved {
 		return t.stop() // the next page begins with it
@@ -183,6 +185,19 @@ func (t *traversal) descend(ctx context.Context, s step) error {
 	}
 	t.pass(position{path: s.rel, past: true})
 	return t.stop()
+}
+
+// listing is what a directory holds. That with which the walk began can be read
+// once only, so not ahead.
+func (t *traversal) listing(dir pathguard.Name) *enforce.Listing {
+	if dir == t.top {
+		return t.walk.Look(dir, false, t.walk.Left()+1)
+	}
+	work := t.work
+	if work == nil {
+		work = func() (<-chan struct{}, func()) { return nil, nil }
+	}
+	return t.ahead.listing(dir, work)
 }
 
 // keep leaves out what is excluded or told already with all beneath it.

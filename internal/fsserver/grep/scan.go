@@ -21,6 +21,8 @@ const (
 	// the match.
 	maxShown = 400
 	lead     = 100
+	// lineCost is what a line costs beside its text: its name and number.
+	lineCost = 64
 )
 
 // Cut stands in a returned line where some of it is left out.
@@ -213,7 +215,7 @@ func (p *pass) match(line []byte, from, to int) {
 
 func (p *pass) add(l Line) {
 	p.result.Lines = append(p.result.Lines, l)
-	p.text += len(l.Text)
+	p.text += len(l.Text) + lineCost
 }
 
 // cutLine is the first line without its end, and the rest.
