@@ -262,6 +262,19 @@ func (s *contents) add(j *job) error {
 		return j.err
 	default:
 	}
+	if !s.addLines(j) {
+		return nil
+	}
+	if j.result.More {
+		s.walk.counts.paged = true
+		return nil
+	}
+	s.walk.reached = position{path: j.path}
+	return nil
+}
+
+// addLines is false where the answer has no room for all of them.
+func (s *contents) addLines(j *job) bool {
 	path := textsafe.Name(shown(j.name))
 	var lines, objects []byte
 	last, match := int64(-1), int64(0)
@@ -276,7 +289,7 @@ func (s *contents) add(j *job) error {
 		}
 		switch size := mcpwire.TextLen(lines) + len(objects); {
 		case l.Match && !s.walk.fits(size):
-			return nil
+			return false
 		case l.Match:
 			match = l.Number
 			s.walk.reached = position{path: j.path, n: match, tag: j.tag}
@@ -291,12 +304,7 @@ func (s *contents) add(j *job) error {
 		s.lines, s.structured = append(s.lines, lines...), append(s.structured, objects...)
 		lines, objects = lines[:0], objects[:0]
 	}
-	if j.result.More {
-		s.walk.counts.paged = true
-		return nil
-	}
-	s.walk.reached = position{path: j.path}
-	return nil
+	return true
 }
 
 // appendLine appends path:number: text for a match, with dashes for a line near

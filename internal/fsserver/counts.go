@@ -16,6 +16,9 @@ type counts struct {
 	denied, unread, binary, long, cut, linked, ignored int
 }
 
+// more reports that an answer ended before the end.
+func (n counts) more() bool { return n.full || n.over || n.paged }
+
 // note says what the policy hides, what could not be read and what is missing.
 func (n counts) note(r *reply) {
 	for _, line := range []struct {

@@ -24,10 +24,21 @@ const sniffed = 1024
 // dot in one stands for any byte. What a name says of a file doesn't count:
 // clients fail at a picture that is none.
 var signatures = []struct{ begins, mime string }{
-	{"\x89PNG\r\n\x1a\n", "image/png"}, {"\xff\xd8\xff", "image/jpeg"}, {"GIF87a", "image/gif"}, {"GIF89a", "image/gif"},
-	{"RIFF....WEBP", "image/webp"}, {"RIFF....WAVE", "audio/wav"}, {"ID3", "audio/mpeg"}, {"\xff\xfb", "audio/mpeg"},
-	{"\xff\xf3", "audio/mpeg"}, {"\xff\xf2", "audio/mpeg"}, {"OggS", "audio/ogg"}, {"fLaC", "audio/flac"},
-	{"%PDF-", "application/pdf"}, {"PK\x03\x04", "application/zip"}, {"\x1f\x8b", "application/gzip"},
+	{"\x89PNG\r\n\x1a\n", "image/png"},
+	{"\xff\xd8\xff", "image/jpeg"},
+	{"GIF87a", "image/gif"},
+	{"GIF89a", "image/gif"},
+	{"RIFF....WEBP", "image/webp"},
+	{"RIFF....WAVE", "audio/wav"},
+	{"ID3", "audio/mpeg"},
+	{"\xff\xfb", "audio/mpeg"},
+	{"\xff\xf3", "audio/mpeg"},
+	{"\xff\xf2", "audio/mpeg"},
+	{"OggS", "audio/ogg"},
+	{"fLaC", "audio/flac"},
+	{"%PDF-", "application/pdf"},
+	{"PK\x03\x04", "application/zip"},
+	{"\x1f\x8b", "application/gzip"},
 }
 
 // mediaType is the type by the first bytes of a file.

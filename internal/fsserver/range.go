@@ -176,7 +176,6 @@ func linesFrom(r io.ReaderAt, from, n, limit int64) (content []byte, cut bool, e
 		for at := 0; n > 0; n-- {
 			i := bytes.IndexByte(part[at:], '\n')
 			if i < 0 {
-				at = len(part)
 				break
 			}
 			if at += i + 1; n == 1 {

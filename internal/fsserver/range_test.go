@@ -18,7 +18,8 @@ import (
 func (r result) next() (n struct {
 	Cursor       string
 	Offset, Line int
-}) {
+},
+) {
 	_ = json.Unmarshal(r.Meta["dev.postern/next"], &n)
 	return n
 }

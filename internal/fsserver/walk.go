@@ -312,7 +312,7 @@ func (t *traversal) answered() bool {
 func (t *traversal) full() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.counts.full || t.counts.paged || t.counts.over
+	return t.counts.more()
 }
 
 func (t *traversal) reach(p position) {
@@ -359,8 +359,7 @@ func (t *traversal) reply(aborted bool) reply {
 	t.counts.note(&r)
 	r.outcome.RescanPending = r.outcome.RescanPending || !aborted && t.from.path != "" && !t.met
 	r.outcome.Partial = r.outcome.Partial || aborted || t.counts.paged && !t.call.args.limit.given
-	end := t.reached.past && t.reached.path == ""
-	if (aborted || t.counts.full || t.counts.paged || t.counts.over) && t.reached != t.from && !end {
+	if (aborted || t.counts.more()) && t.reached != t.from && t.reached != (position{past: true}) {
 		t.call.refer(&r, t.reached)
 	}
 	if r.structured != nil {

@@ -87,45 +87,59 @@ func stars(s string, i int, path bool) (t token, end int) {
 // give more only the last one has to, since an earlier one could give no more
 // than it; a run ends at a slash, and then the last ** gives more.
 func match(tokens []token, s string) bool {
-	starAt, starFrom := -1, 0
-	wideAt, wideFrom := -1, 0
-	t, i := 0, 0
-	for {
-		if t == len(tokens) && i == len(s) {
+	m := matcher{tokens: tokens, s: s, star: -1, wide: -1}
+	for m.t < len(tokens) || m.i < len(s) {
+		if m.t == len(tokens)-1 && tokens[m.t].kind == any {
 			return true
 		}
-		if t < len(tokens) {
-			switch tk := &tokens[t]; tk.kind {
-			case run:
-				starAt, starFrom = t, i
-				t++
-				continue
-			case any, dirs:
-				if t == len(tokens)-1 && tk.kind == any {
-					return true
-				}
-				wideAt, wideFrom, starAt = t, i, -1
-				t++
-				continue
-			default:
-				if i < len(s) && tk.takes(s[i]) {
-					t, i = t+1, i+1
-					continue
-				}
-			}
-		}
-		switch {
-		case starAt >= 0 && starFrom < len(s) && s[starFrom] != '/':
-			starFrom++
-			t, i = starAt+1, starFrom
-		case wideAt >= 0:
-			if wideFrom = wider(tokens[wideAt].kind, s, wideFrom); wideFrom < 0 {
-				return false
-			}
-			t, i, starAt = wideAt+1, wideFrom, -1
-		default:
+		if !m.step() && !m.back() {
 			return false
 		}
+	}
+	return true
+}
+
+// matcher is a place in a name and in the pattern, and the last stars passed.
+type matcher struct {
+	tokens         []token
+	s              string
+	t, i           int
+	star, starFrom int // of a run, and where what follows it begins; -1 for none
+	wide, wideFrom int // the same of a **
+}
+
+// step takes one token, if it fits.
+func (m *matcher) step() bool {
+	if m.t == len(m.tokens) {
+		return false
+	}
+	switch t := &m.tokens[m.t]; {
+	case t.kind == run:
+		m.star, m.starFrom = m.t, m.i
+	case t.kind == any || t.kind == dirs:
+		m.wide, m.wideFrom, m.star = m.t, m.i, -1
+	case m.i < len(m.s) && t.takes(m.s[m.i]):
+		m.i++
+	default:
+		return false
+	}
+	m.t++
+	return true
+}
+
+// back gives the last star more.
+func (m *matcher) back() bool {
+	switch {
+	case m.star >= 0 && m.starFrom < len(m.s) && m.s[m.starFrom] != '/':
+		m.starFrom++
+		m.t, m.i = m.star+1, m.starFrom
+		return true
+	case m.wide >= 0:
+		m.wideFrom = wider(m.tokens[m.wide].kind, m.s, m.wideFrom)
+		m.t, m.i, m.star = m.wide+1, m.wideFrom, -1
+		return m.wideFrom >= 0
+	default:
+		return false
 	}
 }
 
