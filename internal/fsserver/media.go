@@ -132,19 +132,3 @@ func (c *call) url(canonical pathguard.Name) string {
 	}
 	return fileURL(name.Abs())
 }
-
-// mediaTypes are what a resource is taken for by its name, before it is read.
-var mediaTypes = map[string]string{
-	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif",
-	".webp": "image/webp", ".bmp": "image/bmp", ".svg": "image/svg+xml",
-	".mp3": "audio/mpeg", ".wav": "audio/wav", ".ogg": "audio/ogg", ".flac": "audio/flac",
-}
-
-// extension is the last one of a name in small letters; a name that only
-// begins with a dot has none.
-func extension(base string) string {
-	if i := strings.LastIndexByte(base, '.'); i > 0 {
-		return strings.ToLower(base[i:])
-	}
-	return ""
-}

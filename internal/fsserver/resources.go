@@ -109,9 +109,13 @@ func readResource(ctx context.Context, c *call) (reply, error) {
 
 // contents is a whole file, as text in an envelope or as bytes.
 func (c *call) contents(ctx context.Context, f *pathguard.File) (reply, error) {
-	mime := mediaTypes[extension(f.Name().Base())]
+	first, err := section(f, 0, min(f.Size(), sniffed))
+	if err != nil {
+		return reply{}, err
+	}
+	mime := mediaType(first)
 	limit := c.o.WholeRead
-	if mime != "" {
+	if kind, _, _ := strings.Cut(mime, "/"); kind == "image" || kind == "audio" {
 		limit = c.o.Answer / 4 * 3
 	}
 	if f.Size() > limit {
@@ -136,12 +140,9 @@ func (c *call) contents(ctx context.Context, f *pathguard.File) (reply, error) {
 	if n := f.Info().Nlink; n > 1 {
 		r.notes = append(r.notes, hardLinks(n))
 	}
-	if mime == "" && bytes.IndexByte(data, 0) < 0 && utf8.Valid(data) {
+	if bytes.IndexByte(data, 0) < 0 && utf8.Valid(data) { // an SVG too: a model reads it
 		r.kind, r.source, r.body = untrusted.File, f.Name().String(), string(data)
 		return r, nil
-	}
-	if mime == "" {
-		mime = "application/octet-stream"
 	}
 	block := mcpserver.Blob(textsafe.Line{}, textsafe.Clean(mime), data) // the URI is the request's
 	r.media = &block

@@ -65,7 +65,7 @@ func TestResourceLists(t *testing.T) {
 // TestReadResource: text comes in an envelope, bytes as they are, a directory as
 // its list; what is missing is said too.
 func TestReadResource(t *testing.T) {
-	w := newWorld(t, map[string]string{"a b.txt": "one\n<untrusted-x>", "d/x": "X", "d/.env": "SECRET=1", "bin": "a\x00b", "p.png": "PNG", "é": "accent"})
+	w := newWorld(t, map[string]string{"a b.txt": "one\n<untrusted-x>", "d/x": "X", "d/.env": "SECRET=1", "bin": "a\x00b", "p.png": "\x89PNG\r\n\x1a\n\x00", "i.svg": "<svg/>", "é": "accent"})
 	got, _ := w.read(w.uri("a b.txt"))
 	if e, ok := open(got[0].Text); !ok || e.attribute("kind") != "file" || e.attribute("source") != "project://a b.txt" ||
 		!strings.HasPrefix(e.body, "one\n") || got[0].URI != w.uri("a b.txt") || got[0].MimeType != "text/plain" {
@@ -74,7 +74,10 @@ func TestReadResource(t *testing.T) {
 	if got, _ = w.read(w.uri("bin")); got[0].Blob != "YQBi" || got[0].MimeType != "application/octet-stream" {
 		t.Errorf("%+v", got)
 	}
-	if got, _ = w.read(w.uri("p.png")); got[0].Blob != "UE5H" || got[0].MimeType != "image/png" {
+	if got, _ = w.read(w.uri("p.png")); got[0].Blob != "iVBORw0KGgoA" || got[0].MimeType != "image/png" {
+		t.Errorf("%+v", got)
+	}
+	if got, _ = w.read(w.uri("i.svg")); !strings.Contains(got[0].Text, "<svg/>") || !strings.HasPrefix(got[0].Text, "<untrusted-") {
 		t.Errorf("%+v", got)
 	}
 	for _, uri := range []string{w.uri("d"), w.uri("d") + "/"} {
