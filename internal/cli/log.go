@@ -54,7 +54,7 @@ refused or failed also the code and the reason. this only reads, and so do the
 verbs export, key and verify; anchor and prune write to the log
 
 of the records that fit, all are shown, but on a terminal and without a filter
-the newest 50. --follow begins with the newest 10, in a pipe too and whatever the
+the newest 50. --follow begins with the newest 10, in a pipe too and with any
 filter, and ends when nobody reads it any more. --last N or --all changes both
 
 a filter chooses what is equal; --op and --code also take the beginning of a

@@ -31,8 +31,9 @@ func newLogAnchor(env *Env) *cobra.Command {
   postern log anchor | ssh vault 'cat >> anchors/laptop'
   postern log anchor --renew`,
 		Long: `the log is verified, what is not sealed yet is sealed, and the newest signed
-checkpoint is printed; of a log that is broken none is. kept where no program of this user can change it, it shows later that nothing
-before it was changed or cut off: postern log verify --anchor FILE
+checkpoint is printed; of a log that is broken none is. kept where no program of
+this user can change it, it shows later that nothing before it was changed or
+cut off: postern log verify --anchor FILE
 
 --renew is for a person, once it is clear why the log is broken: it is put aside
 as it is, and another one begins, with a new key and name, whose first record
