@@ -90,7 +90,7 @@ func (o *serveOptions) serve(ctx context.Context, env *Env, dirs []string) (err 
 		return err
 	}
 	// The state comes before the roots, so that they know it by identity too.
-	state, err := enforce.OpenState(w.stateDir, stateOptions(w.live.Current()))
+	state, err := enforce.OpenState(w.stateDir, stateOptions(w.live.Current())) //nolint:contextcheck // an older state directory is brought up to date whole
 	if err != nil {
 		return err
 	}

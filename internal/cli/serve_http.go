@@ -81,8 +81,7 @@ func (o *serveOptions) address() (netip.AddrPort, error) {
 
 // serveHTTP serves until it is interrupted, which is how it ends well.
 func (o *serveOptions) serveHTTP(ctx context.Context, env *Env, w *workspace, server *mcpserver.Server, address netip.AddrPort) error {
-	endpoints := endpoint.Open(w.stateDir)
-	held, err := endpoints.Hold(ctx, w.folders())
+	held, err := endpoint.Open(w.stateDir).Hold(ctx, w.folders())
 	if err != nil {
 		return inUse(err)
 	}
@@ -93,7 +92,7 @@ func (o *serveOptions) serveHTTP(ctx context.Context, env *Env, w *workspace, se
 	logger := slog.New(slog.NewTextHandler(env.Err, nil))
 	l, err := listen.Open(ctx, address, o.accept != "", logger)
 	if err != nil {
-		return cannotListen(ctx, endpoints, address, err)
+		return cannotListen(ctx, held, address, err)
 	}
 	at := l.Address().String()
 	token := held.Token(at)
@@ -154,7 +153,7 @@ func inUse(err error) error {
 }
 
 // cannotListen says who has the port, as far as that can be told.
-func cannotListen(ctx context.Context, endpoints endpoint.Dir, address netip.AddrPort, err error) error {
+func cannotListen(ctx context.Context, held *endpoint.Held, address netip.AddrPort, err error) error {
 	port := strconv.Itoa(int(address.Port()))
 	f := &fault.Error{
 		Code: fault.IOFailed, Op: "listen", Resource: address.String(), Rule: "the operating system refused the address", Hint: "use another: postern serve --http PORT", Err: err,
@@ -162,7 +161,7 @@ func cannotListen(ctx context.Context, endpoints endpoint.Dir, address netip.Add
 	if errors.Is(err, listen.ErrInUse) {
 		f.Rule = "another program has the port"
 		f.Hint = "use another port, which gets a token of its own: postern serve --http PORT"
-		if e, ok := endpoints.Holder(ctx, port); ok {
+		if e, ok := held.Holder(ctx, port); ok {
 			f.Rule = fmt.Sprintf("the server of %s has the port, process %d", textsafe.Clean(strings.Join(e.Folders, ", ")), e.PID)
 		}
 	}

@@ -5,8 +5,8 @@
 // and the client's roots.
 //
 // A transport hands each frame to Server.Dispatch, which registers the request
-// in its Session at once and returns the rest of the work. ServeStdio is the
-// first transport; HTTP and the reverse channel use the same three parts.
+// in its Session at once and returns the rest of the work. ServeStdio and HTTP are
+// transports; the reverse channel uses the same three parts.
 //
 // The eras are told apart by request. One that carries the protocol version in
 // its _meta is of the stateless era (2026-07-28); initialize opens a session of

@@ -56,6 +56,7 @@ func Open(stateDir string) Dir {
 type Held struct {
 	// Last is what was saved before; the zero value for folders that are new.
 	Last    Endpoint
+	dir     Dir
 	file    string
 	folders []string
 	release func()
@@ -69,7 +70,7 @@ func (d Dir) Hold(ctx context.Context, folders []string) (*Held, error) {
 		return nil, failed("the folder of the endpoints can't be made", err)
 	}
 	folders = slices.Compact(slices.Sorted(slices.Values(folders)))
-	h := &Held{file: d.file(folders), folders: folders}
+	h := &Held{dir: d, file: d.file(folders), folders: folders}
 	wait, stop := context.WithTimeout(ctx, holdWait)
 	defer stop()
 	var err error
@@ -134,17 +135,17 @@ func (h *Held) Save(address, token string) error {
 // Release lets the next server have it. The file stays.
 func (h *Held) Release() { h.release() }
 
-// Holder returns the endpoint with that port which a process holds now; ok is
-// false where there is none.
-func (d Dir) Holder(ctx context.Context, port string) (e Endpoint, ok bool) {
-	files, _ := filepath.Glob(filepath.Join(d.path, "*.json")) // the pattern is well-formed
+// Holder returns the endpoint of other folders with that port which a process
+// holds now; ok is false where there is none.
+func (h *Held) Holder(ctx context.Context, port string) (e Endpoint, ok bool) {
+	files, _ := filepath.Glob(filepath.Join(h.dir.path, "*.json")) // the pattern is well-formed
 	for _, file := range files {
 		e, err := read(file)
-		if err != nil || !strings.HasSuffix(e.Address, ":"+port) {
+		if err != nil || file == h.file || !strings.HasSuffix(e.Address, ":"+port) {
 			continue
 		}
 		brief, stop := context.WithTimeout(ctx, time.Millisecond)
-		release, err := d.lock.Lock(brief, key(file))
+		release, err := h.dir.lock.Lock(brief, key(file))
 		stop()
 		if fault.CodeOf(err) == fault.LockHeld {
 			return e, true

@@ -96,17 +96,21 @@ func TestHeldOnce(t *testing.T) {
 	if fault.CodeOf(err) != fault.LockHeld || !errors.As(err, &in) || in.PID != os.Getpid() || in.Address != "127.0.0.1:4000" {
 		t.Errorf("%v %+v", err, in)
 	}
-	hold(t, d, "/b").Release() // other folders are free
-	if e, ok := d.Holder(t.Context(), "4000"); !ok || e.Folders[0] != "/a" {
+	other := hold(t, d, "/b") // other folders are free
+	defer other.Release()
+	if _, ok := h.Holder(t.Context(), "4000"); ok {
+		t.Error("it stands in its own way")
+	}
+	if e, ok := other.Holder(t.Context(), "4000"); !ok || e.Folders[0] != "/a" {
 		t.Errorf("holder %+v %v", e, ok)
 	}
 	for _, port := range []string{"400", "000", "4001", ""} {
-		if e, ok := d.Holder(t.Context(), port); ok {
+		if e, ok := other.Holder(t.Context(), port); ok {
 			t.Errorf("port %q is held by %+v", port, e)
 		}
 	}
 	h.Release()
-	if e, ok := d.Holder(t.Context(), "4000"); ok {
+	if e, ok := other.Holder(t.Context(), "4000"); ok {
 		t.Errorf("released, and held by %+v", e)
 	}
 	hold(t, d, "/a").Release()

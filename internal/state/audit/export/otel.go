@@ -4,6 +4,7 @@ package export
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/postern-gate/postern/internal/state/audit/records"
 )
@@ -71,7 +72,7 @@ type OTelValue struct {
 	IntValue    string  `json:"intValue,omitempty"`
 }
 
-// serve is the Record.Source of a call that came over MCP.
+// serve is the Record.Source of a call that came over MCP, or how it begins.
 const serve = "serve"
 
 // OTel maps a record.
@@ -100,7 +101,7 @@ func otelAttributes(r *records.Record) []OTelAttribute {
 	if r.Op != logOp {
 		a.text("gen_ai.agent.name", r.Agent)
 	}
-	if r.Source == serve {
+	if r.Source == serve || strings.HasPrefix(r.Source, serve+"-") {
 		a.text("mcp.method.name", "tools/call")
 		a.text("mcp.session.id", r.Session)
 	} else {
