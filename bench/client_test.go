@@ -32,13 +32,9 @@ type client struct {
 	id    int
 }
 
-// servers returns the command lines to compare, built or found once.
-func servers(tb testing.TB) map[string]func(root string) *exec.Cmd {
+// postern builds the program and returns its command line for a folder.
+func postern(tb testing.TB) func(root string) *exec.Cmd {
 	tb.Helper()
-	npm := os.Getenv("POSTERN_NPM")
-	if npm == "" {
-		testenv.Missing(tb, "POSTERN_NPM")
-	}
 	dir := tb.TempDir()
 	bin := filepath.Join(dir, "bin", "postern") // not where the policy would be
 	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", bin, "../cmd/postern")
@@ -47,12 +43,22 @@ func servers(tb testing.TB) map[string]func(root string) *exec.Cmd {
 		tb.Fatalf("%v\n%s", err, out)
 	}
 	env := append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "POSTERN_STATE="+filepath.Join(dir, "state"))
+	return func(root string) *exec.Cmd {
+		cmd := exec.Command(bin, "serve", root)
+		cmd.Env = env
+		return cmd
+	}
+}
+
+// servers returns the command lines to compare, built or found once.
+func servers(tb testing.TB) map[string]func(root string) *exec.Cmd {
+	tb.Helper()
+	npm := os.Getenv("POSTERN_NPM")
+	if npm == "" {
+		testenv.Missing(tb, "POSTERN_NPM")
+	}
 	return map[string]func(string) *exec.Cmd{
-		"postern": func(root string) *exec.Cmd {
-			cmd := exec.Command(bin, "serve", root)
-			cmd.Env = env
-			return cmd
-		},
+		"postern": postern(tb),
 		"reference": func(root string) *exec.Cmd {
 			return exec.Command("node", filepath.Join(npm, "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"), root)
 		},
