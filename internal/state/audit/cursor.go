@@ -152,7 +152,9 @@ func (c *cursor) take(line []byte, number int, key *seal.Key) error {
 	}
 	c.edge.AddLine(line)
 	if !isRecord(line) {
-		c.garbage = append(c.garbage, c.place(number))
+		if len(c.garbage) <= mostGarbage {
+			c.garbage = append(c.garbage, c.place(number))
+		}
 		return nil
 	}
 	c.newestLine = append(c.newestLine[:0], line[:min(len(line), 48)]...)

@@ -175,6 +175,27 @@ func TestGarbage(t *testing.T) {
 	sound(t, dir)
 }
 
+// TestMuchGarbage: many such lines are all named before they are signed, and
+// more than a crash leaves are a broken log.
+func TestMuchGarbage(t *testing.T) {
+	for _, n := range []int{500, mostGarbage + 1} {
+		dir := t.TempDir()
+		l := openAt(t, dir)
+		record(t, l, "1")
+		add(t, newest(t, dir), strings.Repeat("x\n", n))
+		_, err := l.Anchor()
+		if n > mostGarbage {
+			if fault.CodeOf(err) != fault.AuditBroken {
+				t.Errorf("%d lines: %v", n, err)
+			}
+			continue
+		}
+		must(t, err)
+		must(t, l.Close())
+		sound(t, dir)
+	}
+}
+
 // TestLostSegment: a segment that is removed or replaced while it is in use is
 // left alone, and every process goes on in one that can be read.
 func TestLostSegment(t *testing.T) {

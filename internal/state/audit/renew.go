@@ -60,7 +60,10 @@ func (l *Log) renew() (r Renewal, err error) {
 		return r, err
 	}
 	r.Note = l.at.last.Note
-	reason := fmt.Sprintf("after %s: %d records signed, root %s; %d found", r.OldOrigin, r.OldSize, r.OldRoot, r.Found)
+	reason := fmt.Sprintf("%d records were found of a log that nothing tells of", r.Found)
+	if r.OldOrigin != "" {
+		reason = fmt.Sprintf("after %s: %d records signed, root %s; %d found", r.OldOrigin, r.OldSize, r.OldRoot, r.Found)
+	}
 	if err := l.say(own{event: Renewed, reason: reason, resource: filepath.Base(r.Aside), n: r.OldSize}); err != nil {
 		return r, err
 	}

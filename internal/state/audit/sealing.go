@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/state/audit/segment"
 )
 
 // seal reads what was written since the last checkpoint, by whomever, and puts
@@ -70,16 +71,25 @@ func (l *Log) catchUp() error {
 	return nil
 }
 
-// tellGarbage names the lines that are no records and that nobody has named.
+// mostGarbage is how many lines that are no records a log may have at its end:
+// more than a crash leaves.
+const mostGarbage = 10_000
+
+// tellGarbage names the lines that are no records and that nobody has named,
+// before a checkpoint covers them.
 func (l *Log) tellGarbage() error {
 	if len(l.at.garbage) == 0 {
 		return nil
 	}
-	const most = 100 // the rest is named after the next checkpoint
-	for _, place := range l.at.garbage[:min(most, len(l.at.garbage))] {
-		if err := l.say(own{event: Garbage, resource: place, reason: "a line that is not a record"}); err != nil {
-			return err
-		}
+	if len(l.at.garbage) > mostGarbage {
+		return broken(fault.AuditBroken, segment.Name(l.at.segment)+" has too many lines that are no records")
+	}
+	var lines []byte
+	for _, place := range l.at.garbage {
+		lines = l.enc.appendOwn(lines, l.wall(), own{event: Garbage, resource: place, reason: "a line that is not a record"})
+	}
+	if err := l.write(lines); err != nil {
+		return err
 	}
 	return l.at.advance(l.segments(), l.seg.number, l.key)
 }
