@@ -70,7 +70,32 @@ func searchContent(ctx context.Context, c *call) (reply, error) {
 	defer s.workers.Wait()
 	defer close(s.jobs)
 	defer cancel()
-	return c.gather(ctx, s.walk)
+	r, err := c.gather(ctx, s.walk)
+	if fault.CodeOf(err) == fault.IOFailed && !s.walk.began {
+		if file, opened := c.gate.Open(ctx, c.args.path); opened == nil {
+			defer file.Close()
+			return s.alone(file)
+		}
+	}
+	return r, err
+}
+
+// alone searches the one file that the path names, whatever is ignored.
+func (s *contents) alone(f *pathguard.File) (reply, error) {
+	t := s.walk
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.top, t.met = f.Name(), true
+	j := &job{name: f.Name(), path: f.Name().Base(), options: grep.Options{Matches: t.most, Context: s.near, After: t.from.n}}
+	j.search(s, f, new(grep.Scanner))
+	if j.err != nil {
+		return reply{}, j.err
+	}
+	s.account(j)
+	if err := s.add(j); err != nil {
+		return reply{}, err
+	}
+	return t.reply(false), nil
 }
 
 func (c *call) newSearch() (*contents, error) {
@@ -172,6 +197,10 @@ func (j *job) run(s *contents, scanner *grep.Scanner) {
 		return
 	}
 	defer f.Close()
+	j.search(s, f, scanner)
+}
+
+func (j *job) search(s *contents, f *pathguard.File, scanner *grep.Scanner) {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(f.Fingerprint().String())) // never fails
 	j.tag, j.linked = max(1, h.Sum64()), f.Info().Nlink > 1

@@ -88,6 +88,27 @@ func TestSearchContent(t *testing.T) {
 	}
 }
 
+// TestSearchContentOfFile: a path that is a file's searches that file, judged as
+// a read.
+func TestSearchContentOfFile(t *testing.T) {
+	w := newWorld(t, contentTree(), func(w *world) { w.setup.Deny = []string{"denied"} })
+	w.put(w.at("denied"), "needle\n")
+	r := w.call("search_content", args{"path": w.at("a.txt"), "query": "needle", "limit": 1}).ok()
+	if got := w.hits(r); got != "a.txt:2: needle two" {
+		t.Errorf("%q", got)
+	}
+	r = w.call("search_content", args{"path": w.at("a.txt"), "query": "needle", "limit": 1, "cursor": r.next().Cursor}).ok().lacks("rescan_pending")
+	if got := w.hits(r); got != "a.txt:4: needle four" || r.next().Cursor != "" {
+		t.Errorf("%q %+v", got, r.next())
+	}
+	if got := w.hits(w.call("search_content", args{"path": w.at("b.log"), "query": "needle"})); got != "b.log:1: needle" {
+		t.Errorf("%q", got) // though it is ignored
+	}
+	w.call("search_content", args{"path": w.at("bin"), "query": "needle"}).ok().has("1 binary file is not searched")
+	w.call("search_content", args{"path": w.at("denied"), "query": "needle"}).refused("policy.denied")
+	w.call("search_content", args{"path": w.at("gone"), "query": "needle"}).refused("path.missing")
+}
+
 // TestSearchContentPages: pages of any size join to the whole, each says how to
 // go on, and no page begins within what was told.
 func TestSearchContentPages(t *testing.T) {

@@ -232,7 +232,7 @@ func findTools() []tool {
 // each file that is opened beneath it by itself as a read is.
 func searchContentTool() tool {
 	return tool{
-		name: "search_content", about: "Find lines in files beneath a directory: path:line: text. Heeds .gitignore.",
+		name: "search_content", about: "Find lines in a file, or in all beneath a directory but what .gitignore names: path:line: text.",
 		hints: reads, load: mcpserver.Walk, run: searchContent,
 		params: parameters([]param{
 			pathParam(core.FSList),

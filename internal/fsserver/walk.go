@@ -92,19 +92,14 @@ var errEnough = errors.New("the answer is full")
 // gather runs the walk of a call. A walk that its deadline ends is an answer
 // with what it has found.
 func (c *call) gather(ctx context.Context, t *traversal) (reply, error) {
-	from, most, err := c.page()
-	if err != nil {
+	if err := t.begin(c); err != nil {
 		return reply{}, err
-	}
-	t.call, t.limit, t.from, t.reached = c, int(c.o.Answer), from, from
-	if most > 0 {
-		t.most = most
 	}
 	c.found.mu.Lock()
 	c.found.walk = t
 	c.found.mu.Unlock()
 	var ended error
-	err = c.gate.Walk(ctx, c.args.path, c.o.WalkEntries, func(w *enforce.Walk, top pathguard.Name) error {
+	err := c.gate.Walk(ctx, c.args.path, c.o.WalkEntries, func(w *enforce.Walk, top pathguard.Name) error {
 		t.mu.Lock()
 		t.walk, t.top, t.at, t.began = w, top, top, true
 		t.mu.Unlock()
@@ -121,6 +116,16 @@ func (c *call) gather(ctx context.Context, t *traversal) (reply, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.reply(late), nil
+}
+
+// begin takes over what the call says of its page.
+func (t *traversal) begin(c *call) error {
+	from, most, err := c.page()
+	t.call, t.limit, t.from, t.reached = c, int(c.o.Answer), from, from
+	if most > 0 {
+		t.most = most
+	}
+	return err
 }
 
 func (t *traversal) failure(ended error, late bool) error {
