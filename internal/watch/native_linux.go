@@ -48,7 +48,11 @@ type watcher struct {
 	tell func(Event)
 	name pathguard.Name
 	id   identity
-	over bool // under native.mu: nothing may follow
+
+	// Under native.mu:
+	over bool   // nothing may follow
+	busy bool   // somebody tells of a batch, as of a file system that is slow
+	next *batch // what came meanwhile
 }
 
 // identity tells a directory from every other: while it is watched, the kernel
@@ -266,7 +270,35 @@ func (n *native) watchers(queue *os.File, wd int32, gone bool) []*watcher {
 	return list
 }
 
+// hand has a watch told of a batch, by a goroutine of its own: to look whether
+// the name still leads there may take as long as a file system likes, and keeps
+// nobody else waiting. What comes meanwhile is told as a rescan.
 func (n *native) hand(wd int32, w *watcher, c *batch) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if w.busy {
+		gone := c.gone || w.next != nil && w.next.gone
+		w.next = &batch{rescan: true, gone: gone}
+		return
+	}
+	w.busy = true
+	go func() {
+		for c := c; c != nil; c = n.following(w) {
+			n.tell(wd, w, c)
+		}
+	}()
+}
+
+// following is what came meanwhile; nil lets the goroutine go.
+func (n *native) following(w *watcher) *batch {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c := w.next
+	w.next, w.busy = nil, c != nil
+	return c
+}
+
+func (n *native) tell(wd int32, w *watcher, c *batch) {
 	if !c.gone && !w.still() {
 		n.one(w, Event{Kind: Gone})
 		n.remove(wd, w)

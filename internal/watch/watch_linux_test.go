@@ -327,6 +327,33 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestSlow: one watch that takes its time keeps no other waiting, and hears of
+// what came meanwhile.
+func TestSlow(t *testing.T) {
+	b, w := newBox(t), &Watcher{}
+	d := b.open("d")
+	defer d.Close()
+	var slow, quick told
+	let := make(chan struct{})
+	first, err := w.Add(d, func(e Event) {
+		slow.tell(e)
+		<-let
+	})
+	must(t, err)
+	defer first.Close()
+	second, err := w.Add(d, quick.tell)
+	must(t, err)
+	defer second.Close()
+	for i := range 5 {
+		name := strconv.Itoa(i)
+		b.put("d/"+name, "1")
+		quick.wait(t, Event{Changed, name})
+	}
+	slow.wait(t, Event{Changed, "0"})
+	close(let)
+	slow.wait(t, Event{Kind: Rescan})
+}
+
 // TestOverflow: what the kernel could not queue is a rescan of every watch.
 func TestOverflow(t *testing.T) {
 	b, w := newBox(t), &Watcher{}
