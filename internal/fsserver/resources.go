@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -20,7 +21,11 @@ import (
 )
 
 // resources are the roots, and every file and directory beneath them by its URI.
+// There are none where the tools are off that show the same.
 func (s *server) resources() *mcpserver.Resources {
+	if slices.Contains(s.o.Off, "read_text_file") || slices.Contains(s.o.Off, "list_directory") {
+		return nil
+	}
 	r := &mcpserver.Resources{
 		Read: func(ctx context.Context, m *mcpserver.Call, uri string) mcpserver.Result {
 			return s.resource(ctx, &readTool, m, uri)

@@ -60,6 +60,10 @@ func TestResourceLists(t *testing.T) {
 	if !strings.Contains(string(f.Result), `"uriTemplate":"file:///{+path}"`) {
 		t.Errorf("%s", f.Result)
 	}
+	off := w.serveWith(func(o *Options) { o.Off = []string{"read_text_file"} })
+	if f := off.request("resources/list", map[string]any{}); f.Error == nil || f.Error.Code != -32601 {
+		t.Errorf("%+v", f)
+	}
 }
 
 // TestReadResource: text comes in an envelope, bytes as they are, a directory as

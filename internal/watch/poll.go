@@ -15,6 +15,10 @@ import (
 // pollEvery is how often a directory is looked at that nobody tells of.
 const pollEvery = time.Second
 
+// rest is how many times as long as it took nobody looks again: a large
+// directory costs at most 2 % of a processor.
+const rest = 50
+
 // maxPolled is how many entries of a directory are compared. One with more
 // can't be polled.
 const maxPolled = 10_000
@@ -28,15 +32,17 @@ func poll(n pathguard.Name, every time.Duration, tell func(Event)) (stop func(),
 	}
 	done := make(chan struct{})
 	go func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
+		timer := time.NewTimer(every)
+		defer timer.Stop()
 		for {
 			select {
 			case <-done:
 				return
-			case <-tick.C:
+			case <-timer.C:
 			}
+			began := time.Now()
 			now, err := snapshot(n)
+			timer.Reset(max(every, rest*time.Since(began)))
 			if err != nil {
 				tell(Event{Kind: Gone})
 				return
