@@ -79,14 +79,17 @@ func searchContent(ctx context.Context, c *call) (reply, error) {
 // alone searches the one file that the path names, whatever is ignored.
 func (s *contents) alone(f *pathguard.File) (reply, error) {
 	t := s.walk
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.top, t.met = f.Name(), true
 	j := &job{name: f.Name(), path: f.Name().Base(), options: grep.Options{Matches: t.most, Context: s.near, After: t.from.n}}
 	j.search(s, f, new(grep.Scanner))
+	if err := s.ctx.Err(); err != nil {
+		return reply{}, &fault.Error{Code: fault.Cancelled, Op: "fs.read", Retry: true, Err: err}
+	}
 	if j.err != nil {
 		return reply{}, j.err
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.top, t.met = f.Name(), true
 	s.account(j)
 	if err := s.add(j); err != nil {
 		return reply{}, err
