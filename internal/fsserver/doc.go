@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fsserver is the filesystem door: seventeen MCP tools over package
+// Package fsserver is the filesystem door: eighteen MCP tools over package
 // enforce, of which fourteen take the place of the reference filesystem server
 // with its names, parameters and reply texts.
 //
@@ -20,6 +20,11 @@
 // is waited for two seconds longer, so that it undoes what is half done and says
 // how it ended. An answer is bounded as it is sent, escapes and indents counted,
 // and calls that hold more than a MiB are few at a time.
+//
+// Pages and ranges join to the whole (TestPages, TestSearchContentPages,
+// TestRangesJoin). Nothing in a cursor is trusted (TestCursorsOfOthers). A search
+// in contents opens only what may be read, and records each file of which it
+// tells something (TestSearchContentPolicy, TestSearchContentRecords).
 //
 // # Not guaranteed
 //
