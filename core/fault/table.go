@@ -50,6 +50,9 @@ const (
 	TextUnsafe
 	TextEscaped
 	ScreenFinding
+	HTTPHost
+	HTTPOrigin
+	HTTPToken
 	RequestInvalid
 	MethodUnknown
 	FrameInvalid
@@ -236,6 +239,18 @@ var table = [codeCount]row{
 		"the screen found instructions in it", "look at it and approve it",
 	},
 
+	HTTPHost: {
+		"http.host", "PERMISSION_DENIED", KindDenial, nil, ExitDenied, 403, 0,
+		"the Host is not one of this server", "use the URL that postern serve --http prints",
+	},
+	HTTPOrigin: {
+		"http.origin", "PERMISSION_DENIED", KindDenial, nil, ExitDenied, 403, 0,
+		"the Origin is not listed", "nothing; a web page is no client",
+	},
+	HTTPToken: {
+		"http.token", "PERMISSION_DENIED", KindDenial, nil, ExitDenied, 401, 0,
+		"the request is not authorized", "send the token that postern serve --http keeps",
+	},
 	RequestInvalid: {
 		"request.invalid", "INVALID_PARAMS", KindFailure, fs.ErrInvalid, ExitUsage, 400, rpcInvalidParams,
 		"the request is malformed", "correct the arguments",

@@ -74,7 +74,7 @@ func TestNumbersAgree(t *testing.T) {
 		fault.ExitOK:          {200},
 		fault.ExitFailed:      {400, 404, 412, 429, 500},
 		fault.ExitUsage:       {400},
-		fault.ExitDenied:      {403, 422},
+		fault.ExitDenied:      {401, 403, 422},
 		fault.ExitAsk:         {403, 409},
 		fault.ExitConfig:      {500},
 		fault.ExitEnforcement: {501},

@@ -32,6 +32,7 @@ type Rules struct {
 type verdict struct {
 	status     int
 	part, rule string
+	code       fault.Code // of the record
 }
 
 var passed = verdict{}
@@ -45,7 +46,7 @@ func Guard(next http.Handler, rules Rules) http.Handler {
 		head.Set("X-Content-Type-Options", "nosniff")
 		if v := rules.judge(r); v != passed {
 			if rules.Refused != nil && told.next() {
-				rules.Refused(&fault.Error{Code: fault.RequestInvalid, Resource: "http " + v.part, Rule: v.rule})
+				rules.Refused(&fault.Error{Code: v.code, Resource: "http " + v.part, Rule: v.rule})
 			}
 			refuse(w, v)
 			return
@@ -71,17 +72,17 @@ func refuse(w http.ResponseWriter, v verdict) {
 func (rules *Rules) judge(r *http.Request) verdict {
 	switch {
 	case !strings.HasPrefix(r.RequestURI, "/"):
-		return verdict{http.StatusBadRequest, "target", "the target of the request is not a path"}
+		return verdict{http.StatusBadRequest, "target", "the target of the request is not a path", fault.RequestInvalid}
 	case !rules.hostFits(r.Host):
-		return verdict{http.StatusForbidden, "host", "the Host is not one of this server"}
+		return verdict{http.StatusForbidden, "host", "the Host is not one of this server", fault.HTTPHost}
 	case !rules.originFits(r.Header.Values("Origin")):
-		return verdict{http.StatusForbidden, "origin", "the Origin is not listed"}
+		return verdict{http.StatusForbidden, "origin", "the Origin is not listed", fault.HTTPOrigin}
 	case len(r.Header.Values("Upgrade")) > 0:
-		return verdict{http.StatusBadRequest, "upgrade", "there is nothing to upgrade to"}
+		return verdict{http.StatusBadRequest, "upgrade", "there is nothing to upgrade to", fault.RequestInvalid}
 	case !rules.tokenFits(r.Header.Values("Authorization")):
-		return verdict{http.StatusUnauthorized, "token", "the request is not authorized"}
+		return verdict{http.StatusUnauthorized, "token", "the request is not authorized", fault.HTTPToken}
 	case r.ContentLength > rules.MaxBody:
-		return verdict{http.StatusRequestEntityTooLarge, "body", "the body is longer than the limit"}
+		return verdict{http.StatusRequestEntityTooLarge, "body", "the body is longer than the limit", fault.LimitExceeded}
 	}
 	return passed
 }
