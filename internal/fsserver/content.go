@@ -54,6 +54,7 @@ type job struct {
 	panicked any
 	tag      uint64 // of the file's state
 	linked   bool
+	raced    bool // it changed while it was searched
 }
 
 func searchContent(ctx context.Context, c *call) (reply, error) {
@@ -200,10 +201,15 @@ func (j *job) run(s *contents, scanner *grep.Scanner) {
 }
 
 func (j *job) search(s *contents, f *pathguard.File, scanner *grep.Scanner) {
+	j.result, j.err = scanner.Scan(s.ctx, f, f.Size(), s.query, j.options)
+	if len(j.result.Lines) == 0 && j.options.After == 0 {
+		return
+	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(f.Fingerprint().String())) // never fails
 	j.tag, j.linked = max(1, h.Sum64()), f.Info().Nlink > 1
-	j.result, j.err = scanner.Scan(s.ctx, f, f.Size(), s.query, j.options)
+	now, err := f.Stat()
+	j.raced = err != nil || now.Fingerprint != f.Fingerprint()
 }
 
 // drain tells of all that waits.

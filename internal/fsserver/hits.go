@@ -33,7 +33,7 @@ func (s *contents) account(j *job) {
 	if j.linked && len(j.result.Lines) > 0 {
 		n.linked++
 	}
-	if from := s.walk.from; j.options.After > 0 && from.tag != j.tag {
+	if j.raced || j.options.After > 0 && s.walk.from.tag != j.tag {
 		n.raced = true // its lines may be others now
 	}
 }
