@@ -85,7 +85,7 @@ func TestPagesAgainstServe(t *testing.T) {
 		switch {
 		case strings.Contains(line, `"decision":"allow"`):
 			t.Errorf("allowed: %s", line)
-		case strings.Contains(line, `"source":"serve-http"`) && strings.Contains(line, `"code":"request.invalid"`):
+		case strings.Contains(line, `"source":"serve-http"`) && strings.Contains(line, `"event":"refusal"`):
 			refused++
 		}
 	}
