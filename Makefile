@@ -4,7 +4,7 @@
 
 GO       ?= go
 GOBIN    := $(shell $(GO) env GOPATH)/bin
-FUZZTIME ?= 5s
+FUZZTIME ?= 3s
 RACETIME ?= 10s
 # -race needs cgo; nothing else here does, and nothing shipped has it.
 STATIC   := CGO_ENABLED=0
@@ -31,8 +31,9 @@ cross:
 all-tests:
 	CGO_ENABLED=1 POSTERN_RACE=$(RACETIME) $(GO) test -race -timeout 15m ./...
 
-# Memory, which the race detector multiplies.
+# Memory, which the race detector multiplies, and what it makes slow.
 bounds:
+	$(STATIC) $(GO) test -count=1 -run 'KilledWriters' ./internal/state/audit
 	$(STATIC) $(GO) test -count=1 -run 'Memory|LargeCalls|Replacements|BigStream' ./core/pathguard ./internal/fsserver/...
 
 # The attackers alone, for longer.

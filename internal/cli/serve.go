@@ -31,7 +31,7 @@ func newServe(env *Env) *cobra.Command {
   postern serve --agent codex --policy team.yaml .
   postern serve --http auto .`,
 		Long: `a filesystem server for MCP clients that takes the place of the reference
-server: the same 14 tools, and three more. nothing beneath it leaves the
+server: the same 14 tools, and four more. nothing beneath it leaves the
 folders given, every call is decided by the policy and recorded. without DIR
 the policy must name roots
 
