@@ -42,7 +42,7 @@ func TestReadmeUse(t *testing.T) {
 	var exits []string
 	for _, e := range []int{
 		fault.ExitOK, fault.ExitFailed, fault.ExitUsage, fault.ExitDenied, fault.ExitAsk, fault.ExitConfig,
-		fault.ExitAudit, fault.ExitInterrupted,
+		fault.ExitLocked, fault.ExitAudit, fault.ExitInterrupted,
 	} {
 		exits = append(exits, strconv.Itoa(e))
 	}
