@@ -261,10 +261,11 @@ func dropPartial(b []byte) []byte {
 }
 
 // readMultipleFiles reads one after the other until the answer is full. A file
-// that fails says so in its place.
+// that fails says so in its place. Without envelopes it is one text, as the
+// reference server's.
 func readMultipleFiles(ctx context.Context, c *call) (reply, error) {
 	r := reply{kind: untrusted.File}
-	var parts, sources []string
+	var parts []string
 	total := 0
 	for _, path := range c.args.paths {
 		if err := ctx.Err(); err != nil {
@@ -280,15 +281,18 @@ func readMultipleFiles(ctx context.Context, c *call) (reply, error) {
 		if err != nil {
 			f := *fault.As(err)
 			f.Resource = path
-			parts = append(parts, textsafe.Name(path)+": Error - "+f.Lines())
+			failed := textsafe.Name(path) + ": Error - " + f.Lines()
+			parts, r.blocks = append(parts, failed), append(r.blocks, piece{own: failed})
 			continue
 		}
 		total += mcpwire.TextLen(t.content)
 		parts = append(parts, textsafe.Name(path)+":\n"+t.content+"\n")
-		sources = append(sources, t.name.String())
+		r.blocks = append(r.blocks, piece{source: t.name.String(), etag: t.etag, body: t.content})
 		r.outcome.Partial = r.outcome.Partial || t.cut
 		r.outcome.RescanPending = r.outcome.RescanPending || t.raced
 	}
-	r.body, r.source = strings.Join(parts, "\n---\n"), strings.Join(sources, " ")
+	if c.o.Bare {
+		r.body, r.blocks = strings.Join(parts, "\n---\n"), nil
+	}
 	return r, nil
 }

@@ -23,6 +23,9 @@ type reply struct {
 	body         string
 	kind         untrusted.Kind
 	source, etag string
+	// blocks are several texts instead, each marked for itself, so that none can
+	// pass for a part of another.
+	blocks []piece
 	// own is the text instead where kind is untrusted.Unknown: our words and
 	// the caller's own path.
 	own   string
@@ -35,6 +38,9 @@ type reply struct {
 	next    []byte
 	outcome enforce.Outcome
 }
+
+// piece is a file of several, or our words about one.
+type piece struct{ source, etag, body, own string }
 
 // outside makes a text block of text from outside.
 func (s *server) outside(kind untrusted.Kind, source, etag, body string) mcpserver.Content {
@@ -57,6 +63,14 @@ func (s *server) result(r reply) mcpserver.Result {
 	switch {
 	case r.media != nil:
 		res.Content = append(res.Content, *r.media)
+	case r.blocks != nil:
+		for _, b := range r.blocks {
+			if b.own != "" {
+				res.Content = append(res.Content, own(b.own))
+				continue
+			}
+			res.Content = append(res.Content, s.outside(r.kind, b.source, b.etag, b.body))
+		}
 	case r.kind == untrusted.Unknown:
 		res.Content = append(res.Content, own(r.own))
 	default:
