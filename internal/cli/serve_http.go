@@ -13,6 +13,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
@@ -29,6 +30,8 @@ const (
 	mcpPath = "/mcp"
 	// automatic lets postern choose a port, and keep it.
 	automatic = "auto"
+	// lastWords is how long answers may still be written after calls have ended.
+	lastWords = 500 * time.Millisecond
 )
 
 // endpointJSON is where a server is reached. The token is in the file.
@@ -108,10 +111,15 @@ func (o *serveOptions) serveHTTP(ctx context.Context, env *Env, w *workspace, se
 // serveUntil serves until ctx is done; then calls have their time to end.
 func serveUntil(ctx context.Context, l *listen.Server, mcp *mcpserver.HTTP, token string) error {
 	served := make(chan error, 1)
-	mux := http.NewServeMux()
-	mux.Handle(mcpPath, mcp)
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != mcpPath { // a ServeMux would redirect what looks like it
+			mcp.Elsewhere(w, r)
+			return
+		}
+		mcp.ServeHTTP(w, r)
+	})
 	go func() {
-		served <- l.Serve(mux, listen.Rules{Token: token, MaxBody: mcpwire.MaxFrame, Refused: mcp.Refused})
+		served <- l.Serve(handler, listen.Rules{Token: token, MaxBody: mcpwire.MaxFrame, Refused: mcp.Refused})
 	}()
 	var err error
 	select {
@@ -124,7 +132,9 @@ func serveUntil(ctx context.Context, l *listen.Server, mcp *mcpserver.HTTP, toke
 	if !mcp.Close(drain) && err == nil {
 		err = mcpserver.ErrDrain
 	}
-	return errors.Join(err, l.Close(drain))
+	last, cut := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cut()
+	return errors.Join(err, l.Close(last))
 }
 
 // folders are the roots by the paths that they have, which make the endpoint.

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -37,22 +38,31 @@ type verdict struct {
 
 var passed = verdict{}
 
-// Guard returns the handler that lets next see only what the rules allow.
+// Guard returns the handler that lets next see only what the rules allow. A
+// handler that reads a body for longer than BodyTimeout sets a read deadline of
+// its own. One that answers without reading the whole body ends the connection.
 func Guard(next http.Handler, rules Rules) http.Handler {
 	told := newPacer()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
 		head.Set("Cache-Control", "no-store")
 		head.Set("X-Content-Type-Options", "nosniff")
+		body := announced(w, r)
 		if v := rules.judge(r); v != passed {
 			if rules.Refused != nil && told.next() {
 				rules.Refused(&fault.Error{Code: v.code, Resource: "http " + v.part, Rule: v.rule})
 			}
 			refuse(w, v)
+			if v.status == http.StatusRequestEntityTooLarge { // the token fits
+				body.discard(2 * rules.MaxBody)
+			} else {
+				body.discard(discarded)
+			}
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, rules.MaxBody)
-		next.ServeHTTP(w, r)
+		r.Body = http.MaxBytesReader(w, body, rules.MaxBody)
+		next.ServeHTTP(&writer{ResponseWriter: w, body: body}, r)
+		body.discard(2 * rules.MaxBody)
 	})
 }
 
@@ -65,8 +75,10 @@ func refuse(w http.ResponseWriter, v verdict) {
 	if v.status == http.StatusUnauthorized {
 		head.Set("WWW-Authenticate", "Bearer")
 	}
+	text := v.rule + "\n"
+	head.Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(v.status)
-	_, _ = w.Write([]byte(v.rule + "\n")) // a client that has gone is none of our business
+	_, _ = w.Write([]byte(text)) // a client that has gone is none of our business
 }
 
 func (rules *Rules) judge(r *http.Request) verdict {

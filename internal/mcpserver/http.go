@@ -107,6 +107,11 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // token.
 func (h *HTTP) Refused(err *fault.Error) { h.s.refused(h.stateless, err) }
 
+// Elsewhere refuses a request for another path than the endpoint's.
+func (h *HTTP) Elsewhere(w http.ResponseWriter, _ *http.Request) {
+	h.refuse(w, nil, "", http.StatusNotFound, &fault.Error{Code: fault.RequestInvalid, Rule: "the path is not that of the endpoint"})
+}
+
 // refuse answers with an HTTP status and a protocol error, and has it recorded.
 // A nil session stands for none.
 func (h *HTTP) refuse(w http.ResponseWriter, n *Session, id mcpwire.ID, status int, err *fault.Error) {
