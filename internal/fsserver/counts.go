@@ -13,7 +13,7 @@ type counts struct {
 	raced              bool
 
 	// Of a search in contents:
-	denied, unread, binary, long, cut, linked, ignored int
+	denied, unread, binary, long, cut, linked, ignored, unheeded int
 }
 
 // more reports that an answer ended before the end.
@@ -34,6 +34,7 @@ func (n counts) note(r *reply) {
 		{n.cut, "line is", "lines are", " shortened, marked …"},
 		{n.linked, "of these files has", "of these files have", " other names (hard_links)"},
 		{n.ignored, "name is", "names are", " left out by .gitignore; includeIgnored: true searches there too"},
+		{n.unheeded, ".gitignore file is", ".gitignore files are", " not heeded, being too much or too slow; what they name is searched"},
 	} {
 		if line.n > 0 {
 			r.notes = append(r.notes, quantity(line.n, line.one, line.many)+line.after)

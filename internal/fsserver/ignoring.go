@@ -3,6 +3,7 @@
 package fsserver
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -11,8 +12,20 @@ import (
 	"github.com/postern-gate/postern/internal/fsserver/ignore"
 )
 
-// maxIgnoreFile is how large a .gitignore file may be to be heeded.
-const maxIgnoreFile = 256 << 10
+// Bounds of the .gitignore files that are heeded. What is beyond is counted: it
+// shows more and hides nothing.
+const (
+	maxIgnoreFile = 256 << 10
+	// maxIgnoreBytes and maxIgnoreRules are of all that are held at once, which
+	// are those on the way to where the walk is.
+	maxIgnoreBytes = 1 << 20
+	maxIgnoreRules = 20_000
+	// maxIgnoreName is how many steps one list may take for one name, and
+	// maxIgnoreSteps how many all may take in a walk, where a byte that is parsed
+	// is one too.
+	maxIgnoreName  = 1 << 20
+	maxIgnoreSteps = 200_000_000
+)
 
 const (
 	gitDir     = ".git"
@@ -27,17 +40,26 @@ type ignoring struct {
 	walk *enforce.Walk
 	// prefix leads from the outermost directory whose list counts to where the
 	// walk began.
-	prefix string
-	n      int // names left out
+	prefix   string
+	steps    int // taken
+	n        int // names left out
+	unheeded int // lists
+}
+
+// heeded is the list of one file. One that takes too long is not heeded any more.
+type heeded struct {
+	ignore.List
+	unheeded bool
 }
 
 // scope is the lists that hold in a directory: its own, and those of the
 // directories above it.
 type scope struct {
 	up    *scope
-	base  string // of its names: the way to it from the outermost, with a slash
-	lists []ignore.List
-	repo  bool // a repository begins here, so nothing above it counts
+	base  int // how much of a name is the way to it from the outermost
+	lists []*heeded
+	room  ignore.Budget // what it and those above leave
+	repo  bool          // a repository begins here, so nothing above it counts
 }
 
 // around returns what the directories above the walk say.
@@ -53,7 +75,7 @@ func (g *ignoring) around(top pathguard.Name) *scope {
 	}
 	var s *scope
 	for i, dir := range slices.Backward(dirs) {
-		s = g.open(dir, g.prefix, g.repository(dir), true, s)
+		s = g.open(dir, len(g.prefix), g.repository(dir), true, s)
 		next := top
 		if i > 0 {
 			next = dirs[i-1]
@@ -90,64 +112,73 @@ func (g *ignoring) enter(dir pathguard.Name, rel string, items []enforce.Item, u
 	if !repo && !list {
 		return up
 	}
-	base := g.prefix
+	base := len(g.prefix)
 	if rel != "" {
-		base += rel + "/"
+		base += len(rel) + len("/")
 	}
 	return g.open(dir, base, repo, list, up)
 }
 
-func (g *ignoring) open(dir pathguard.Name, base string, repo, list bool, up *scope) *scope {
-	s := &scope{up: up, base: base, repo: repo}
+func (g *ignoring) open(dir pathguard.Name, base int, repo, list bool, up *scope) *scope {
+	s := &scope{up: up, base: base, repo: repo, room: ignore.Budget{Bytes: maxIgnoreBytes, Rules: maxIgnoreRules}}
+	if up != nil {
+		s.room = up.room
+	}
 	if list {
-		s.add(g.read(dir, gitIgnore))
+		g.read(s, dir, gitIgnore)
 	}
 	if repo {
-		s.add(g.read(dir, gitExclude))
+		g.read(s, dir, gitExclude)
 	}
 	return s
 }
 
-func (s *scope) add(l ignore.List) {
-	if !l.Empty() {
-		s.lists = append(s.lists, l)
-	}
-}
-
-// read is what the file says, nothing if it can't be read.
-func (g *ignoring) read(dir pathguard.Name, file string) (l ignore.List) {
+// read adds what the file says, nothing if it can't be read.
+func (g *ignoring) read(s *scope, dir pathguard.Name, file string) {
 	name := dir
 	for part := range strings.SplitSeq(file, "/") {
 		var err error
 		if name, err = name.Join(part); err != nil {
-			return l
+			return
 		}
 	}
 	f, err := g.walk.Open(name)
 	if err != nil {
-		return l
+		return
 	}
 	defer f.Close()
-	if f.Size() > maxIgnoreFile {
-		return l
+	if f.Size() > min(maxIgnoreFile, int64(s.room.Bytes)) || g.steps > maxIgnoreSteps {
+		g.unheeded++
+		return
 	}
 	content, err := section(f, 0, f.Size())
 	if err != nil {
-		return l
+		return
 	}
-	return ignore.Parse(content)
+	g.steps += len(content)
+	l, ok := s.room.Parse(string(content))
+	switch {
+	case !ok:
+		g.unheeded++
+	case !l.Empty():
+		s.lists = append(s.lists, &heeded{List: l})
+	}
 }
 
-// ignored reports whether an entry is left out, and counts it.
-func (g *ignoring) ignored(rules *scope, path string, item enforce.Item) bool {
+// ignored reports whether an entry is left out, and counts it. It ends early
+// with the context, which is the caller's to look at.
+func (g *ignoring) ignored(ctx context.Context, rules *scope, path string, item enforce.Item) bool {
 	dir := item.Kind == pathguard.KindDir
 	if item.Name == gitDir && dir {
 		return true // git's own: not counted
 	}
-	for s := rules; s != nil; s = s.up {
-		name := (g.prefix + path)[len(s.base):]
+	if rules == nil {
+		return false
+	}
+	path = g.prefix + path
+	for s := rules; s != nil && ctx.Err() == nil; s = s.up {
 		for _, l := range s.lists {
-			switch l.Match(name, dir) {
+			switch g.match(l, path[s.base:], dir) {
 			case ignore.Ignored:
 				g.n++
 				return true
@@ -161,4 +192,20 @@ func (g *ignoring) ignored(rules *scope, path string, item enforce.Item) bool {
 		}
 	}
 	return false
+}
+
+// match is what a list says of a name, for as many steps as there may be.
+func (g *ignoring) match(l *heeded, name string, dir bool) ignore.Verdict {
+	if l.unheeded {
+		return ignore.Silent
+	}
+	room := min(maxIgnoreName, maxIgnoreSteps-g.steps)
+	left := room
+	verdict := l.Match(name, dir, &left)
+	g.steps += room - left
+	if left < 0 {
+		l.unheeded = true
+		g.unheeded++
+	}
+	return verdict
 }

@@ -221,14 +221,14 @@ func (t *traversal) keep(ctx context.Context, s step, items []enforce.Item) (*sc
 		if t.from.relation(path) == passed || matchesAny(t.exclude, path) {
 			continue
 		}
-		if t.ignore != nil && t.ignore.ignored(rules, path, item) {
+		if t.ignore != nil && t.ignore.ignored(ctx, rules, path, item) {
 			continue
 		}
 		kept = append(kept, item)
 	}
 	if t.ignore != nil {
 		t.mu.Lock()
-		t.counts.ignored = t.ignore.n
+		t.counts.ignored, t.counts.unheeded = t.ignore.n, t.ignore.unheeded
 		t.mu.Unlock()
 	}
 	return rules, kept, nil

@@ -8,10 +8,11 @@
 // decides, and a later ! takes it back (TestAgainstGit). Patterns are bytes, as
 // git's are: ? is one byte and nothing is folded.
 //
-// The content of such a file comes from outside. Parse takes any bytes; a
-// pattern of more than [MaxPattern] bytes names nothing, and no pattern makes
-// matching slower than the product of the lengths of the pattern, the name and
-// its depth.
+// The content of such a file comes from outside. Parse takes any bytes, as many
+// and as many patterns as its Budget has; a pattern of more than [MaxPattern]
+// bytes names nothing. No pattern makes matching slower than the product of the
+// lengths of the pattern, the name and its depth, and Match ends when the steps
+// that it may take are used up.
 //
 // # Limits
 //

@@ -84,7 +84,7 @@ func (r *repo) theirs(t testing.TB, top, nested []byte) []string {
 }
 
 func (r *repo) ours(top, nested []byte) []string {
-	outer, inner := Parse(top), Parse(nested)
+	outer, inner := parse(string(top)), parse(string(nested))
 	list := []string{}
 	for _, path := range r.paths {
 		if ignoredWithin(outer, inner, path) {
@@ -110,10 +110,10 @@ func ignoredWithin(outer, inner List, path string) bool {
 		}
 		v := Silent
 		if rel, within := strings.CutPrefix(part, "x/"); within {
-			v = inner.Match(rel, dir)
+			v = verdict(inner, rel, dir)
 		}
 		if v == Silent {
-			v = outer.Match(part, dir)
+			v = verdict(outer, part, dir)
 		}
 		if v == Ignored {
 			return true

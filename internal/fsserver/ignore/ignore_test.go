@@ -3,9 +3,21 @@
 package ignore
 
 import (
+	"math"
 	"strings"
 	"testing"
 )
+
+// parse and verdict are without bounds.
+func parse(content string) List {
+	l, _ := (&Budget{math.MaxInt, math.MaxInt}).Parse(content)
+	return l
+}
+
+func verdict(l List, path string, dir bool) Verdict {
+	steps := math.MaxInt
+	return l.Match(path, dir, &steps)
+}
 
 func TestMatch(t *testing.T) {
 	tests := []struct {
@@ -62,20 +74,55 @@ func TestMatch(t *testing.T) {
 		{strings.Repeat("x", MaxPattern+1), strings.Repeat("x", MaxPattern+1), false, Silent},
 	}
 	for _, tt := range tests {
-		if got := Parse([]byte(tt.list)).Match(tt.path, tt.dir); got != tt.want {
+		if got := verdict(parse(tt.list), tt.path, tt.dir); got != tt.want {
 			t.Errorf("%q on %q (dir %t) is %d, want %d", tt.list, tt.path, tt.dir, got, tt.want)
 		}
 	}
-	if !Parse([]byte("\n# x\n")).Empty() {
+	if !parse("\n# x\n").Empty() {
 		t.Error("a list of comments is not empty")
 	}
 }
 
-// TestHostile: a list that was made to take time takes none.
+// TestHostile: a list that was made to take time ends with its steps, and with
+// enough of them says what git says.
 func TestHostile(t *testing.T) {
-	l := Parse([]byte(strings.Repeat("*a", 2000) + "b\n" + strings.Repeat("**/*a/", 600) + "b"))
-	if l.Match(strings.Repeat("a", 255), false) != Silent || l.Match(strings.Repeat("aaaa/", 800)+"a", false) != Silent {
+	deep := strings.Repeat("aaaa/", 800) + "a"
+	l := parse(strings.Repeat("*a", 2000) + "b\n" + strings.Repeat("**/*a/", 600) + "b")
+	if verdict(l, strings.Repeat("a", 255), false) != Silent || verdict(l, deep, false) != Silent {
 		t.Error("it matches")
+	}
+	steps := 1000
+	if v := l.Match(deep, false, &steps); v != Silent || steps >= 0 {
+		t.Errorf("it is %d with %d steps left", v, steps)
+	}
+	const most = 2000
+	for _, list := range []string{"a", "*a", "**/a"} {
+		steps := most
+		if v := parse(list).Match(deep, false, &steps); v != Ignored || steps < 0 || steps == most {
+			t.Errorf("%s is %d with %d steps left", list, v, steps)
+		}
+	}
+}
+
+// TestBudget: a list that holds too much is refused whole, and takes nothing.
+func TestBudget(t *testing.T) {
+	for _, tt := range []struct {
+		list string
+		room Budget
+		ok   bool
+		left Budget
+	}{
+		{"a\nb", Budget{3, 2}, true, Budget{0, 0}},
+		{"a\nb", Budget{2, 2}, false, Budget{2, 2}},
+		{"a\nb", Budget{3, 1}, false, Budget{3, 1}},
+		{"# a\nb", Budget{9, 1}, true, Budget{4, 0}},
+		{"[a]", Budget{3 + setSize, 1}, true, Budget{0, 0}},
+		{"[a]", Budget{2 + setSize, 1}, false, Budget{2 + setSize, 1}},
+	} {
+		b := tt.room
+		if _, ok := b.Parse(tt.list); ok != tt.ok || b != tt.left {
+			t.Errorf("%q in %v: %t, %v left", tt.list, tt.room, ok, b)
+		}
 	}
 }
 
@@ -85,8 +132,8 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(s), "x/y")
 	}
 	f.Fuzz(func(t *testing.T, list []byte, path string) {
-		l := Parse(list)
-		if l.Match(path, true) == Silent && l.Match(path, false) != Silent {
+		l := parse(string(list))
+		if verdict(l, path, true) == Silent && verdict(l, path, false) != Silent {
 			t.Error("a file is named by a pattern that doesn't name a directory")
 		}
 	})

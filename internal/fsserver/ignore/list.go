@@ -3,7 +3,7 @@
 package ignore
 
 import (
-	"bytes"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -25,32 +25,67 @@ type List struct{ rules []rule }
 // MaxPattern is how many bytes a pattern may have to be heeded.
 const MaxPattern = 4096
 
+// setSize is what a set in brackets takes of a Budget beside its bytes.
+const setSize = 32
+
+// Budget is what lists may hold together: bytes of their files, where a set in
+// brackets counts for 32 more, and patterns. What they take of memory is some
+// times that.
+type Budget struct{ Bytes, Rules int }
+
 // rule is one pattern.
 type rule struct {
 	negated bool
 	dirOnly bool
 	base    bool // it holds no slash, so it is about the last component
 	literal string
-	tokens  []token // after the literal
+	ends    bool // after the literal is one star and then tail, as in *.o
+	tail    string
+	tokens  []token // otherwise what is after the literal
+	sets    []set   // that the tokens mean
 }
 
-// Parse reads the content of a .gitignore file or of one in its form.
-func Parse(content []byte) List {
-	var l List
-	content = bytes.TrimPrefix(content, []byte("\ufeff"))
-	for line := range bytes.SplitSeq(content, []byte{'\n'}) {
-		line = bytes.TrimSuffix(line, []byte{'\r'})
-		if end := bytes.IndexByte(line, 0); end >= 0 {
-			line = line[:end] // git's strings end there
-		}
-		if len(line) == 0 || line[0] == '#' {
-			continue
-		}
-		if r, ok := parseRule(withoutBlanks(string(line))); ok {
-			l.rules = append(l.rules, r)
+// Parse reads the content of a .gitignore file or of one in its form. A list
+// that holds more than the budget allows is refused whole, since a part of it
+// could say the contrary, and takes nothing of it.
+func (b *Budget) Parse(content string) (l List, ok bool) {
+	content = strings.TrimPrefix(content, "\ufeff")
+	left := Budget{Bytes: b.Bytes - len(content), Rules: b.Rules}
+	for range patterns(content) {
+		if left.Rules--; left.Rules < 0 {
+			return List{}, false
 		}
 	}
-	return l
+	l.rules = make([]rule, 0, b.Rules-left.Rules)
+	for line := range patterns(content) {
+		if left.Bytes < 0 {
+			return List{}, false
+		}
+		if r, ok := parseRule(withoutBlanks(line)); ok {
+			l.rules = append(l.rules, r)
+			left.Bytes -= setSize * len(r.sets)
+		}
+	}
+	if left.Bytes < 0 {
+		return List{}, false
+	}
+	*b = left
+	return l, true
+}
+
+// patterns are the lines that say something.
+func patterns(content string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range strings.SplitSeq(content, "\n") {
+			line = strings.TrimSuffix(line, "\r")
+			if end := strings.IndexByte(line, 0); end >= 0 {
+				line = line[:end] // git's strings end there
+			}
+			if line != "" && line[0] != '#' && !yield(line) {
+				return
+			}
+		}
+	}
 }
 
 // withoutBlanks drops the blanks at the end that no backslash keeps.
@@ -89,16 +124,29 @@ func parseRule(s string) (r rule, ok bool) {
 	if !r.base {
 		r.literal = strings.TrimPrefix(r.literal, "/")
 	}
-	r.tokens, ok = compile(s[wild:], !r.base)
+	if rest, star := strings.CutPrefix(s[wild:], "*"); r.base && star && !strings.ContainsAny(rest, `*?[\`) {
+		r.ends, r.tail = true, rest
+		return r, true
+	}
+	r.tokens, r.sets, ok = compile(s[wild:], !r.base)
 	return r, ok
 }
 
 // Match says what the list decides about a name. path is relative to the
-// directory whose list it is, clean, with slashes.
-func (l List) Match(path string, dir bool) Verdict {
+// directory whose list it is, clean, with slashes. What it takes is subtracted
+// from steps; where these are used up before it is known, it is below 0 and the
+// list is Silent.
+func (l List) Match(path string, dir bool, steps *int) Verdict {
+	last := path[strings.LastIndexByte(path, '/')+1:]
 	for i := range slices.Backward(l.rules) {
-		r := &l.rules[i]
-		if r.dirOnly && !dir || !r.names(path) {
+		r, name := &l.rules[i], path
+		if r.base {
+			name = last
+		}
+		if *steps--; *steps < 0 {
+			return Silent
+		}
+		if r.dirOnly && !dir || !r.names(name, steps) {
 			continue
 		}
 		if r.negated {
@@ -112,10 +160,10 @@ func (l List) Match(path string, dir bool) Verdict {
 // Empty reports a list that names nothing.
 func (l List) Empty() bool { return len(l.rules) == 0 }
 
-func (r *rule) names(path string) bool {
-	if r.base {
-		path = path[strings.LastIndexByte(path, '/')+1:]
-	}
+func (r *rule) names(path string, steps *int) bool {
 	rest, ok := strings.CutPrefix(path, r.literal)
-	return ok && match(r.tokens, rest)
+	if !ok || r.ends {
+		return ok && strings.HasSuffix(rest, r.tail)
+	}
+	return match(r, rest, steps)
 }

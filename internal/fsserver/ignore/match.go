@@ -8,7 +8,7 @@ import "strings"
 type token struct {
 	kind kind
 	c    byte
-	set  *set
+	set  uint16 // its number among those of the rule, of which a pattern has no room for more
 }
 
 type kind uint8
@@ -35,7 +35,8 @@ func (s *set) has(c byte) bool { return s[c>>6]>>(c&63)&1 == 1 }
 
 // compile is false for a pattern that can name nothing. In one that is about
 // whole paths two stars between slashes stand for directories.
-func compile(s string, path bool) (tokens []token, ok bool) {
+func compile(s string, path bool) (tokens []token, sets []set, ok bool) {
+	tokens = make([]token, 0, len(s))
 	for i := 0; i < len(s); {
 		c := s[i]
 		switch c {
@@ -48,13 +49,14 @@ func compile(s string, path bool) (tokens []token, ok bool) {
 		case '[':
 			members, end := class(s, i+1)
 			if members == nil {
-				return nil, false
+				return nil, nil, false
 			}
-			tokens, i = append(tokens, token{kind: among, set: members}), end
+			tokens, i = append(tokens, token{kind: among, set: uint16(len(sets))}), end //nolint:gosec // at most MaxPattern
+			sets = append(sets, *members)
 			continue
 		case '\\':
 			if i++; i == len(s) {
-				return nil, false
+				return nil, nil, false
 			}
 			c = s[i]
 			fallthrough
@@ -63,7 +65,7 @@ func compile(s string, path bool) (tokens []token, ok bool) {
 		}
 		i++
 	}
-	return tokens, true
+	return tokens, sets, true
 }
 
 // stars reads the stars that begin at i.
@@ -85,11 +87,15 @@ func stars(s string, i int, path bool) (t token, end int) {
 
 // match reports whether the tokens stand for all of s. Of two stars that could
 // give more only the last one has to, since an earlier one could give no more
-// than it; a run ends at a slash, and then the last ** gives more.
-func match(tokens []token, s string) bool {
-	m := matcher{tokens: tokens, s: s, star: -1, wide: -1}
-	for m.t < len(tokens) || m.i < len(s) {
-		if m.t == len(tokens)-1 && tokens[m.t].kind == any {
+// than it; a run ends at a slash, and then the last ** gives more. It gives up
+// when its steps are used up.
+func match(r *rule, s string, steps *int) bool {
+	m := matcher{rule: r, s: s, star: -1, wide: -1}
+	for m.t < len(r.tokens) || m.i < len(s) {
+		if *steps--; *steps < 0 {
+			return false
+		}
+		if m.t == len(r.tokens)-1 && r.tokens[m.t].kind == any {
 			return true
 		}
 		if !m.step() && !m.back() {
@@ -101,7 +107,7 @@ func match(tokens []token, s string) bool {
 
 // matcher is a place in a name and in the pattern, and the last stars passed.
 type matcher struct {
-	tokens         []token
+	*rule
 	s              string
 	t, i           int
 	star, starFrom int // of a run, and where what follows it begins; -1 for none
@@ -118,7 +124,7 @@ func (m *matcher) step() bool {
 		m.star, m.starFrom = m.t, m.i
 	case t.kind == any || t.kind == dirs:
 		m.wide, m.wideFrom, m.star = m.t, m.i, -1
-	case m.i < len(m.s) && t.takes(m.s[m.i]):
+	case m.i < len(m.s) && m.takes(t, m.s[m.i]):
 		m.i++
 	default:
 		return false
@@ -158,13 +164,13 @@ func wider(k kind, s string, from int) int {
 	return from + slash + 1
 }
 
-func (t *token) takes(c byte) bool {
+func (r *rule) takes(t *token, c byte) bool {
 	switch t.kind {
 	case exact:
 		return c == t.c
 	case one:
 		return c != '/'
 	default:
-		return t.set.has(c)
+		return r.sets[t.set].has(c)
 	}
 }
