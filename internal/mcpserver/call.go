@@ -30,6 +30,7 @@ type Call struct {
 	key    mcpwire.ID // its name in the session: the id, unless requests are apart
 	modern bool
 	send   Send
+	admit  admit
 	token  []byte // progressToken, nil without
 	cancel context.CancelFunc
 	places *[Large + 1]chan struct{} // of the server, by load
@@ -74,8 +75,30 @@ func (c *Call) Progress(done, total float64, message textsafe.Line) {
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
+// admit takes room for an answer of n bytes that its client may read slowly, or
+// reports that there is none. It calls leave, which frees the call's place,
+// before it waits. A transport that sends in place has none: nil.
+type admit func(n int, leave func()) bool
+
+// admitted returns why an answer of n bytes can't be kept for its client, nil
+// if it can.
+func (c *Call) admitted(n int) *fault.Error {
+	if c.admit == nil || c.admit(n, func() { c.leave(true) }) {
+		return nil
+	}
+	f := &fault.Error{
+		Code: fault.LimitExceeded, Op: "tool.call", Resource: c.Tool.Name,
+		Rule: "answers that clients have not read yet are too large together", Hint: "call again later, or ask for less", Retry: true,
+	}
+	if c.Tool.Class != core.ReadOnly {
+		f.Rule, f.Hint, f.Retry = "the call has ended, but its answer is lost: "+f.Rule, "see what was changed before you call again", false
+	}
+	return f
+}
+
 // run waits for a place, runs the tool and answers. The place is held until the
-// answer is sent, so that results which wait for a slow reader are bounded too.
+// answer is sent or has room to wait in, so that results which wait for a slow
+// reader are bounded too.
 func (s *Server) run(ctx context.Context, c *Call) {
 	defer c.Session.finish(c)
 	defer c.cancel()
@@ -95,6 +118,10 @@ func (s *Server) run(ctx context.Context, c *Call) {
 		*buf = s.appendResult(*buf, c.id, c.modern, &result)
 	}
 	c.Session.release(c)
+	if refused := c.admitted(len(*buf)); refused != nil {
+		result := Refusal(refused, "")
+		*buf = s.appendResult((*buf)[:0], c.id, c.modern, &result)
+	}
 	c.answer(*buf)
 }
 

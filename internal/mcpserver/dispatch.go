@@ -33,6 +33,7 @@ type request struct {
 	meta    mcpwire.Object
 	modern  bool
 	send    Send
+	admit   admit
 	flaw    error   // of params or _meta
 	status  *status // what HTTP says beside the answer; nil on other transports
 }
@@ -286,7 +287,7 @@ func (s *Server) call(ctx context.Context, r request) func() {
 		s.invalid(r, fault.As(err).Rule)
 		return nil
 	}
-	c := &Call{Tool: s.tools[name], Session: r.session, id: r.id, modern: r.modern, send: r.send, token: progressToken(r.meta), places: &s.loads}
+	c := &Call{Tool: s.tools[name], Session: r.session, id: r.id, modern: r.modern, send: r.send, admit: r.admit, token: progressToken(r.meta), places: &s.loads}
 	if c.Tool == nil {
 		s.invalid(r, "there is no tool of that name")
 		return nil

@@ -21,13 +21,19 @@ const (
 	// SessionIdle is how long a session may be unused before it ends.
 	SessionIdle = 30 * time.Minute
 	// MaxUnsent bounds the sum of the large answers that clients have not read
-	// yet; a call beyond it waits with its answer.
+	// yet. One beyond it waits for RoomWait, as many bytes as that together, and
+	// is then refused.
 	MaxUnsent = 64 << 20
+	// RoomWait is how long an answer waits for room among the unsent.
+	RoomWait = time.Second
 	// KeepAlive is how often an open stream says that it is alive.
 	KeepAlive = 15 * time.Second
 	// Stall is how long a client may take to send or to read the next piece of
 	// a message.
 	Stall = 30 * time.Second
+	// MinRate is how many bytes a second of an answer a client must read, after
+	// a first Stall.
+	MinRate = 256 << 10
 )
 
 // headers that MCP defines.
@@ -55,15 +61,17 @@ const headerMismatch = -32020
 // An answer is application/json, or an event stream once something is sent
 // before it. Events have no ids and nothing is sent twice, so a broken stream
 // can't be resumed. A slow reader holds up nobody else: what it doesn't read is
-// kept up to MaxUnsent, and dropped after Stall.
+// kept up to MaxUnsent, and dropped after Stall or for less than MinRate.
 type HTTP struct {
 	s         *Server
 	stateless *Session
 	sessions  sessions
 	bodies    *frameRoom
 	unsent    *frameRoom
+	waiting   *frameRoom // answers that wait for room among the unsent
 	keepAlive time.Duration
 	stall     time.Duration
+	rate      int // MinRate
 
 	mu      sync.Mutex
 	closing chan struct{} // closed by Close: streams that wait for events end
@@ -74,8 +82,8 @@ type HTTP struct {
 // HTTP returns the server's streamable HTTP transport.
 func (s *Server) HTTP() *HTTP {
 	h := &HTTP{
-		s: s, stateless: s.NewSession(nil), bodies: newFrameRoom(s.frames), unsent: newFrameRoom(MaxUnsent),
-		keepAlive: KeepAlive, stall: Stall, closing: make(chan struct{}), over: make(chan struct{}),
+		s: s, stateless: s.NewSession(nil), bodies: newFrameRoom(s.frames), unsent: newFrameRoom(MaxUnsent), waiting: newFrameRoom(MaxUnsent),
+		keepAlive: KeepAlive, stall: Stall, rate: MinRate, closing: make(chan struct{}), over: make(chan struct{}),
 		sessions: sessions{open: map[digest]*httpSession{}, most: MaxSessions, idle: SessionIdle, now: time.Now},
 	}
 	h.stateless.apart = true

@@ -55,7 +55,7 @@ func (h *HTTP) take(w http.ResponseWriter, r *http.Request, st *stream, body []b
 	modern := r.Header.Get(headerVersion) == stateless
 	if m.Kind == mcpwire.Request {
 		q = newRequest(h.stateless, m, st.send)
-		q.status = &st.status
+		q.status, q.admit = &st.status, st.admit
 		_, named := q.meta.Get(metaVersion)
 		modern = named || modern && m.Method != "initialize"
 	}

@@ -21,6 +21,10 @@ const (
 	maxQueued = 256 << 10
 	// piece is how much is written at once; each may take as long as Stall.
 	piece = 64 << 10
+	// hugeAnswer is the longest answer that may take all the room among the
+	// unsent; those beyond leave it hugeLeaves.
+	hugeAnswer = 1 << 20
+	hugeLeaves = MaxUnsent / 4
 )
 
 var (
@@ -87,21 +91,52 @@ func (st *stream) sendBefore(frame []byte) error {
 	return nil
 }
 
-func (st *stream) sendAnswer(frame []byte) error {
-	room := 0
-	if len(frame) > smallAnswer {
-		room = len(frame)
-		if !st.h.unsent.take(st.ctx, room) {
-			return errStreamOver
+// admit takes room for the answer of a call. Before it waits it calls leave, so
+// that the call holds up no other; it reports false where there was no room for
+// too long.
+func (st *stream) admit(n int, leave func()) bool {
+	if n <= smallAnswer {
+		return true
+	}
+	room, most := st.h.unsent, st.h.unsent.most
+	if n > hugeAnswer {
+		most -= hugeLeaves
+	}
+	if fits, _ := room.tryBelow(most, n, false); !fits {
+		if fits, _ := st.h.waiting.try(n, false); !fits {
+			return false
+		}
+		defer st.h.waiting.free(n)
+		leave()
+		ctx, stop := context.WithTimeout(st.ctx, RoomWait)
+		defer stop()
+		if !room.takeBelow(ctx, most, n) {
+			return false
 		}
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.ended {
-		st.h.unsent.free(room)
+		room.free(n) // nobody takes the answer
+		return true
+	}
+	st.room = n
+	return true
+}
+
+// sendAnswer takes the answer. A large one that wasn't admitted is none of a
+// call: there is one a connection, of what the server says of itself.
+func (st *stream) sendAnswer(frame []byte) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.ended {
 		return errStreamOver
 	}
-	st.answer, st.room, st.ended = slices.Clone(frame), room, true
+	if len(frame) > smallAnswer && st.room == 0 {
+		st.room = len(frame)
+		st.h.unsent.add(st.room)
+	}
+	st.answer, st.ended = slices.Clone(frame), true
 	st.poke()
 	return nil
 }
@@ -202,17 +237,19 @@ func (st *stream) write(out *events) (ended bool, err error) {
 	return ended, nil
 }
 
-// events writes server-sent events, each piece within a time.
+// events writes server-sent events, each piece and the whole within a time.
 type events struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
 	stall time.Duration
-	open  bool // the response is a stream of events
+	rate  int
+	end   time.Time // of the message that is written
+	open  bool      // the response is a stream of events
 	timed bool
 }
 
 func (h *HTTP) events(w http.ResponseWriter) *events {
-	return &events{w: w, rc: http.NewResponseController(w), stall: h.stall}
+	return &events{w: w, rc: http.NewResponseController(w), stall: h.stall, rate: h.rate}
 }
 
 // whole writes one answer as the whole response.
@@ -220,16 +257,26 @@ func (e *events) whole(code int, frame []byte) {
 	head := e.w.Header()
 	head.Set("Content-Type", "application/json")
 	head.Set("Content-Length", strconv.Itoa(len(frame)))
-	e.hurry()
+	e.start(len(frame))
 	e.w.WriteHeader(code)
 	if e.pieces(frame) == nil {
 		_ = e.rc.Flush() // a client that has gone is none of our business
 	}
 }
 
+// start gives a message of that size its time.
+func (e *events) start(size int) {
+	e.end = time.Now().Add(e.stall + time.Duration(size)*time.Second/time.Duration(e.rate))
+	e.hurry()
+}
+
 // hurry gives the next write its time. A writer without deadlines is a test's.
 func (e *events) hurry() {
-	e.timed = e.rc.SetWriteDeadline(time.Now().Add(e.stall)) == nil
+	next := time.Now().Add(e.stall)
+	if next.After(e.end) {
+		next = e.end
+	}
+	e.timed = e.rc.SetWriteDeadline(next) == nil
 }
 
 // calm leaves the connection without a deadline for its next request.
@@ -239,8 +286,9 @@ func (e *events) calm() {
 	}
 }
 
-func (e *events) begin() {
-	e.hurry()
+// begin begins a message of that size.
+func (e *events) begin(size int) {
+	e.start(size)
 	if e.open {
 		return
 	}
@@ -252,7 +300,7 @@ func (e *events) begin() {
 }
 
 func (e *events) event(frame []byte) error {
-	e.begin()
+	e.begin(len(frame))
 	if _, err := e.w.Write([]byte("event: message\ndata: ")); err != nil {
 		return err
 	}
@@ -267,7 +315,7 @@ func (e *events) event(frame []byte) error {
 
 // comment writes a line that says nothing.
 func (e *events) comment() error {
-	e.begin()
+	e.begin(0)
 	if _, err := e.w.Write([]byte(":\n\n")); err != nil {
 		return err
 	}

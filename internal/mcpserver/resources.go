@@ -151,6 +151,9 @@ func (s *Server) onResource(ctx context.Context, r request, as *Tool, do func(co
 			return // cancelled: no answer may follow
 		}
 		c.Session.release(c)
+		if refused := c.admitted(len(answer)); refused != nil {
+			answer = appendError(nil, c.id, refused, 0, "")
+		}
 		c.answer(answer)
 	}
 }
@@ -171,7 +174,7 @@ func uriOf(r request) (string, error) {
 // enter registers a request that isn't answered at once; the call is nil where
 // there is no place for it, which is answered.
 func (s *Server) enter(ctx context.Context, r request, as *Tool) (context.Context, *Call) {
-	c := &Call{Tool: as, Session: r.session, id: r.id, modern: r.modern, send: r.send, token: progressToken(r.meta), places: &s.loads}
+	c := &Call{Tool: as, Session: r.session, id: r.id, modern: r.modern, send: r.send, admit: r.admit, token: progressToken(r.meta), places: &s.loads}
 	ctx, c.cancel = context.WithCancel(ctx)
 	if full := r.session.register(c); full != nil {
 		c.cancel()

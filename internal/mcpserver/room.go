@@ -25,9 +25,14 @@ func newFrameRoom(most int) *frameRoom {
 // try takes room for n bytes if they fit or are alone; freed is closed at the
 // next time it may be worth another try.
 func (r *frameRoom) try(n int, waits bool) (fits bool, freed <-chan struct{}) {
+	return r.tryBelow(r.most, n, waits)
+}
+
+// tryBelow is try within a part of the room.
+func (r *frameRoom) tryBelow(most, n int, waits bool) (fits bool, freed <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if fits = r.held == 0 || r.held+n <= r.most; fits {
+	if fits = r.held == 0 || r.held+n <= most; fits {
 		r.held += n
 	} else if waits {
 		r.waiting++
@@ -37,9 +42,12 @@ func (r *frameRoom) try(n int, waits bool) (fits bool, freed <-chan struct{}) {
 
 // take waits until a frame of n bytes fits, or is alone; it is false when ctx
 // ended before.
-func (r *frameRoom) take(ctx context.Context, n int) bool {
+func (r *frameRoom) take(ctx context.Context, n int) bool { return r.takeBelow(ctx, r.most, n) }
+
+// takeBelow is take within a part of the room.
+func (r *frameRoom) takeBelow(ctx context.Context, most, n int) bool {
 	for {
-		fits, freed := r.try(n, true)
+		fits, freed := r.tryBelow(most, n, true)
 		if fits {
 			return true
 		}
@@ -49,6 +57,13 @@ func (r *frameRoom) take(ctx context.Context, n int) bool {
 			return false
 		}
 	}
+}
+
+// add takes room that there may not be.
+func (r *frameRoom) add(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held += n
 }
 
 func (r *frameRoom) free(n int) {
