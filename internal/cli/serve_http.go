@@ -98,8 +98,8 @@ func (o *serveOptions) serveHTTP(ctx context.Context, env *Env, w *workspace, se
 		return cannotListen(ctx, held, address, err)
 	}
 	at := l.Address().String()
-	token := held.Token(at)
-	if err := held.Save(at, token); err != nil {
+	token := held.Token(at, o.accept != "")
+	if err := held.Save(at, token, o.accept != ""); err != nil {
 		return errors.Join(err, l.Close(ctx))
 	}
 	if err := o.announce(env, w, held.File(), at, token); err != nil {
@@ -173,6 +173,12 @@ func cannotListen(ctx context.Context, held *endpoint.Held, address netip.AddrPo
 		f.Hint = "use another port, which gets a token of its own: postern serve --http PORT"
 		if e, ok := held.Holder(ctx, port); ok {
 			f.Rule = fmt.Sprintf("the server of %s has the port, process %d", textsafe.Clean(strings.Join(e.Folders, ", ")), e.PID)
+		} else if held.Last.Address == address.String() && held.Last.Token != "" {
+			f.Rule += ", and clients may have sent it the token"
+			f.Hint = "end that program and start again, or use another port: clients then need the new token"
+			if err := held.Forget(); err != nil {
+				return err
+			}
 		}
 	}
 	return f

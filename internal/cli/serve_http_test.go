@@ -17,6 +17,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/listen"
 	"github.com/postern-gate/postern/internal/mcpserver"
+	"github.com/postern-gate/postern/internal/state/endpoint"
 )
 
 // refusals are what was recorded.
@@ -198,5 +199,42 @@ func TestTooLongBodyIsAnswered(t *testing.T) {
 		if got := untilClosed(t, c, 5*time.Second); !strings.Contains(got, " 413 ") {
 			t.Errorf("%s: %q", name, got)
 		}
+	}
+}
+
+// A port that another program has: it may have got the token meanwhile, so that
+// the next start makes a new one at the same address.
+func TestTokenIsDroppedWhereThePortIsTaken(t *testing.T) {
+	dir := endpoint.Open(t.TempDir())
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	address := netip.MustParseAddrPort(other.Addr().String())
+	for _, last := range []string{address.String(), "127.0.0.1:1"} {
+		held, err := dir.Hold(t.Context(), []string{"/a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := held.Save(last, "secret", false); err != nil {
+			t.Fatal(err)
+		}
+		held.Release()
+		if held, err = dir.Hold(t.Context(), []string{"/a"}); err != nil {
+			t.Fatal(err)
+		}
+		_, taken := listen.Open(t.Context(), address, false, nil)
+		if err := cannotListen(t.Context(), held, address, taken); fault.CodeOf(err) != fault.IOFailed {
+			t.Error(err)
+		}
+		held.Release()
+		if held, err = dir.Hold(t.Context(), []string{"/a"}); err != nil {
+			t.Fatal(err)
+		}
+		if kept := held.Last.Token == "secret"; kept != (last != address.String()) || held.Last.Address != last {
+			t.Errorf("%+v", held.Last)
+		}
+		held.Release()
 	}
 }

@@ -27,14 +27,16 @@ func Check(address netip.AddrPort, expose bool) error {
 }
 
 // HostsOf are the values of Host under which a listener at the address is
-// known. A client leaves the port out when it is 80.
+// known: the address, and localhost for the two that it stands for. One that
+// isn't bound is none, since another program may listen there. A client leaves
+// the port out when it is 80.
 func HostsOf(address netip.AddrPort) []string {
 	names := []string{address.Addr().String()}
 	if address.Addr().Is6() {
 		names[0] = "[" + names[0] + "]"
 	}
-	if address.Addr().IsLoopback() {
-		names = append(names, "127.0.0.1", "localhost", "[::1]")
+	if names[0] == "127.0.0.1" || names[0] == "[::1]" {
+		names = append(names, "localhost")
 	}
 	var hosts []string
 	for _, name := range names {

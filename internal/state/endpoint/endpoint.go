@@ -38,6 +38,8 @@ type Endpoint struct {
 	Token   string   `json:"token"`
 	Folders []string `json:"folders"`
 	PID     int      `json:"pid"`
+	// Exposed says that other machines could reach it.
+	Exposed bool `json:"exposed,omitempty"`
 }
 
 // Dir is the folder of the endpoints in a state directory.
@@ -101,9 +103,10 @@ func (h *Held) File() string { return h.file }
 
 // Token returns the token for an address: the one that it had, or a new one. A
 // token is never sent to another address than the one that it was made for,
-// where another program may listen by now.
-func (h *Held) Token(address string) string {
-	if h.Last.Address == address && h.Last.Token != "" {
+// where another program may listen by now; nor is one kept that went over a
+// network, or would now.
+func (h *Held) Token(address string, exposed bool) string {
+	if h.Last.Address == address && h.Last.Exposed == exposed && h.Last.Token != "" {
 		return h.Last.Token
 	}
 	var secret [32]byte
@@ -112,8 +115,19 @@ func (h *Held) Token(address string) string {
 }
 
 // Save keeps the address and its token for this process, whole or not at all.
-func (h *Held) Save(address, token string) error {
-	data, err := json.Marshal(Endpoint{address, token, h.folders, os.Getpid()})
+func (h *Held) Save(address, token string, exposed bool) error {
+	return h.write(Endpoint{address, token, h.folders, os.Getpid(), exposed})
+}
+
+// Forget drops the token, which clients may have sent to another program; the
+// address stays, and gets a new one.
+func (h *Held) Forget() error {
+	h.Last.Token = ""
+	return h.write(h.Last)
+}
+
+func (h *Held) write(e Endpoint) error {
+	data, err := json.Marshal(e)
 	if err != nil {
 		return failed("the endpoint can't be kept", err)
 	}

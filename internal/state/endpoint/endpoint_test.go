@@ -31,8 +31,8 @@ func hold(t *testing.T, d Dir, folders ...string) *Held {
 
 func save(t *testing.T, h *Held, address string) (token string) {
 	t.Helper()
-	token = h.Token(address)
-	if err := h.Save(address, token); err != nil {
+	token = h.Token(address, false)
+	if err := h.Save(address, token, false); err != nil {
 		t.Fatal(err)
 	}
 	return token
@@ -61,15 +61,32 @@ func TestKept(t *testing.T) {
 
 	// The same folders in another order: the same endpoint.
 	again := hold(t, d, "/a", "/b")
-	want := Endpoint{"127.0.0.1:4000", token, []string{"/a", "/b"}, os.Getpid()}
+	want := Endpoint{"127.0.0.1:4000", token, []string{"/a", "/b"}, os.Getpid(), false}
 	if diff := cmp.Diff(want, again.Last); diff != "" {
 		t.Error(diff)
 	}
-	if again.Token("127.0.0.1:4000") != token {
+	if again.Token("127.0.0.1:4000", false) != token {
 		t.Error("the token has changed")
 	}
-	if again.Token("127.0.0.1:4001") == token {
+	if again.Token("127.0.0.1:4001", false) == token {
 		t.Error("another address has the same token")
+	}
+	if again.Token("127.0.0.1:4000", true) == token {
+		t.Error("the token goes over a network")
+	}
+	if err := again.Save("127.0.0.1:4000", token, true); err != nil {
+		t.Fatal(err)
+	}
+	again.Release()
+	if again = hold(t, d, "/a", "/b"); again.Token("127.0.0.1:4000", false) == token || again.Token("127.0.0.1:4000", true) != token {
+		t.Error("the token of before is not that of the exposed endpoint alone")
+	}
+	if err := again.Forget(); err != nil || again.Last.Address != "127.0.0.1:4000" {
+		t.Errorf("%v %+v", err, again.Last)
+	}
+	again.Release()
+	if again = hold(t, d, "/a", "/b"); again.Last.Address != "127.0.0.1:4000" || again.Token("127.0.0.1:4000", true) == token {
+		t.Error("the token is not forgotten")
 	}
 	again.Release()
 
@@ -120,7 +137,7 @@ func TestHeldOnce(t *testing.T) {
 func TestKilledHolder(t *testing.T) {
 	if dir := os.Getenv("POSTERN_TEST_ENDPOINT"); dir != "" {
 		h, err := Open(dir).Hold(context.Background(), []string{"/a"})
-		if err == nil && h.Save("127.0.0.1:4000", "t") == nil {
+		if err == nil && h.Save("127.0.0.1:4000", "t", false) == nil {
 			fmt.Println("held")
 			time.Sleep(time.Minute) // until the test kills it
 		}
@@ -184,7 +201,7 @@ func TestUnusable(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, "endpoints")); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Save("127.0.0.1:1", "t"); fault.CodeOf(err) != fault.IOFailed {
+	if err := h.Save("127.0.0.1:1", "t", false); fault.CodeOf(err) != fault.IOFailed {
 		t.Errorf("%v", err)
 	}
 }
