@@ -5,6 +5,7 @@ package fsserver
 import (
 	"errors"
 	"io/fs"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -60,6 +61,7 @@ func (s *contents) add(j *job) error {
 // addLines is false where the answer has no room for all of them.
 func (s *contents) addLines(j *job) bool {
 	path := textsafe.Name(shown(j.name))
+	place := placed(path)
 	var lines, objects []byte
 	last, match := int64(-1), int64(0)
 	for _, l := range j.result.Lines {
@@ -67,7 +69,7 @@ func (s *contents) addLines(j *job) bool {
 			lines = append(lines, "--\n"...)
 		}
 		last = l.Number
-		lines = appendLine(lines, path, l)
+		lines = appendLine(lines, place, l)
 		if s.bare {
 			objects = appendHit(objects, path, l)
 		}
@@ -89,6 +91,19 @@ func (s *contents) addLines(j *job) bool {
 		lines, objects = lines[:0], objects[:0]
 	}
 	return true
+}
+
+// placelike is what a name holds, or ends in, that reads as the place of another
+// line in it.
+var placelike = regexp.MustCompile(`:[0-9]+(:|$)|-[0-9]+- `)
+
+// placed is a drawn path before the number of a line: a JSON string literal where
+// it could be taken for a shorter path and the rest for a number and text.
+func placed(path string) string {
+	if path[0] == '"' || !placelike.MatchString(path) {
+		return path
+	}
+	return string(mcpwire.AppendString(nil, path))
 }
 
 // appendLine appends path:number: text for a match, with dashes for a line near
