@@ -17,7 +17,8 @@
 // origin to read it, sets a cookie or may be kept by a cache.
 //
 // An address that isn't of this machine alone is listened on only with Expose.
-// Headers, idle connections and their number are limited.
+// Headers, idle connections and their number are limited. A body that was only
+// announced holds no answer back, and its connection ends after Linger.
 //
 // # Not guaranteed
 //

@@ -3,6 +3,7 @@
 package mcpserver
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -34,6 +35,41 @@ func TestSubscribeOverHTTP(t *testing.T) {
 	for end := time.Now().Add(20 * time.Second); s.watched() != 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("a watch outlives its session")
+		}
+	}
+}
+
+// Clients of the stateless era share the places of subscriptions/listen: one too
+// many is told so at once, and the end of one makes room.
+func TestListensOverHTTPAreLimited(t *testing.T) {
+	_, srv := httpServer(t, shelved(t, &shelf{}))
+	listen := func(ctx context.Context) *http.Request {
+		r := post(ctx, t, srv.URL, "", req(1, "subscriptions/listen", `"notifications":{"resourceSubscriptions":["test://w"]},`+modernMeta))
+		r.Header.Set(headerVersion, stateless)
+		r.Header.Set(headerMethod, "subscriptions/listen")
+		return r
+	}
+	ctx, hangUp := context.WithCancel(t.Context())
+	streaming(t, listen(ctx))
+	for range MaxListens - 1 {
+		streaming(t, listen(t.Context()))
+	}
+	status, body := answer(t, listen(t.Context()))
+	if status != http.StatusOK || !strings.Contains(body, `"code":"limit.exceeded"`) || !strings.Contains(body, "of all clients together") {
+		t.Errorf("%d %s", status, body)
+	}
+	hangUp()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		a, err := http.DefaultClient.Do(listen(t.Context())) //nolint:forbidigo // a test's own server
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		if a.Header.Get("Content-Type") == "text/event-stream" {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the place is never free")
 		}
 	}
 }

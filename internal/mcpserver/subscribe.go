@@ -14,7 +14,8 @@ import (
 const (
 	// MaxWatches is how many resources one client watches at once.
 	MaxWatches = 32
-	// MaxListens is how many subscriptions/listen of one session are open.
+	// MaxListens is how many subscriptions/listen of one session are open; over
+	// HTTP those of all clients of the stateless era together.
 	MaxListens = 32
 	// maxListen is the longest subscriptions/listen: it is held as long as it is
 	// open.
@@ -202,7 +203,11 @@ func (s *Server) listen(ctx context.Context, r request) func() {
 		return nil
 	}
 	if !r.session.takeListen() {
-		s.refuse(r, tooMany("subscriptions are open"), 0, "")
+		what := "subscriptions are open"
+		if r.session.apart {
+			what += ", of all clients together"
+		}
+		s.refuse(r, tooMany(what), 0, "")
 		return nil
 	}
 	ctx, c := s.enter(ctx, r, &s.resources.listen)
