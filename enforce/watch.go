@@ -73,7 +73,9 @@ var watchActions = []core.Action{core.FSList, core.FSWatch}
 // Watch tells of changes to a file, or to the entries of a directory and not
 // beneath them, until it is closed; tell must not block. The crossing is
 // recorded once. Every event is judged again: one about a name that the policy
-// hides is not told, and a policy that became stricter ends the watch. A file is
+// hides is not told, and a policy that became stricter ends the watch. A
+// WatchRescan has no name to judge by: it may stem from a burst of changes to
+// hidden names, or to neighbours of a watched file. A file is
 // watched by its name in its directory, so that one which is replaced is still
 // watched.
 func (g *Gate) Watch(ctx context.Context, spelling string, tell func(WatchEvent)) (*Watch, error) {

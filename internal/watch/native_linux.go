@@ -222,11 +222,27 @@ func (c *batch) add(what uint32, name string) {
 		c.gone = true
 	case name == "": // the facts of the directory itself
 		c.rescan = true
+	default:
+		c.entry(name)
+	}
+}
+
+// entry notes a name, while there are not too many.
+func (c *batch) entry(name string) {
+	switch {
 	case len(c.names) >= maxNames && !c.seen[name]:
 		c.rescan = true
 	case !c.seen[name]:
 		c.seen[name] = true
 		c.names = append(c.names, name)
+	}
+}
+
+// join adds what another batch holds, which may be told of at the same time.
+func (c *batch) join(other *batch) {
+	c.rescan, c.gone = c.rescan || other.rescan, c.gone || other.gone
+	for _, name := range other.names {
+		c.entry(name)
 	}
 }
 
@@ -272,13 +288,15 @@ func (n *native) watchers(queue *os.File, wd int32, gone bool) []*watcher {
 
 // hand has a watch told of a batch, by a goroutine of its own: to look whether
 // the name still leads there may take as long as a file system likes, and keeps
-// nobody else waiting. What comes meanwhile is told as a rescan.
+// nobody else waiting. What comes meanwhile is put together.
 func (n *native) hand(wd int32, w *watcher, c *batch) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if w.busy {
-		gone := c.gone || w.next != nil && w.next.gone
-		w.next = &batch{rescan: true, gone: gone}
+		if w.next == nil {
+			w.next = &batch{seen: map[string]bool{}}
+		}
+		w.next.join(c)
 		return
 	}
 	w.busy = true
