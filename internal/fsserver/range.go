@@ -86,9 +86,23 @@ func (c *call) byteRange(f *pathguard.File, limit int64) (extent, error) {
 	if e.content = content; e.from+int64(len(content)) < f.Size() {
 		e.content = dropPartial(content)
 	}
-	if len(e.content) == 0 && len(content) > 0 {
-		e.content, err = firstRune(f, e.from)
+	if len(e.content) == 0 && n > 0 && e.from < f.Size() {
+		return e.nextRune(f)
 	}
+	return e, err
+}
+
+// nextRune is the range that would hold half a character, or none that begins
+// in it: it holds the one that comes next.
+func (e extent) nextRune(r io.ReaderAt) (_ extent, err error) {
+	if e.from > 0 {
+		rest, err := section(r, e.from, utf8.UTFMax)
+		if err != nil {
+			return e, err
+		}
+		e.from += int64(withoutTail(rest))
+	}
+	e.content, err = firstRune(r, e.from)
 	return e, err
 }
 

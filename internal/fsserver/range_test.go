@@ -74,6 +74,24 @@ func TestRanges(t *testing.T) {
 	w.call("read_text_file", args{"path": w.at("f"), "offset": 3, "length": 1}).refused("text.unsafe").has("read_media_file")
 }
 
+// TestRangeInsideCharacter: a range that holds no beginning of a character holds
+// the next one, and leads on.
+func TestRangeInsideCharacter(t *testing.T) {
+	w := newWorld(t, map[string]string{"f": "ab\u00fc\U0001f642cd"})
+	for _, tc := range []struct {
+		offset, length int
+		want           string
+		next           int
+	}{
+		{3, 1, "\U0001f642", 8}, {5, 1, "c", 9}, {5, 2, "c", 9}, {5, 4, "c", 9}, {4, 2, "\U0001f642", 8}, {2, 1, "\u00fc", 4}, {9, 5, "d", 0},
+	} {
+		r := w.call("read_text_file", args{"path": w.at("f"), "offset": tc.offset, "length": tc.length}).ok()
+		if got := r.body(); got != tc.want || r.next().Offset != tc.next {
+			t.Errorf("offset %d, length %d: %q, next %d; want %q, %d", tc.offset, tc.length, got, r.next().Offset, tc.want, tc.next)
+		}
+	}
+}
+
 // TestRangesJoin: whatever the text and the lengths, the ranges that an answer
 // leads on to join to the file, each of whole characters.
 func TestRangesJoin(t *testing.T) {
