@@ -349,7 +349,7 @@ var edited = []compared{
 
 // TestReference drives both servers with the same calls: without envelopes the
 // answers are the same but for the reasons in the tables, with them the text
-// is the same inside one envelope.
+// is the same inside one envelope, of several files inside one each.
 func TestReference(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "root")
 	tree(t, root)
@@ -415,6 +415,25 @@ var (
 	accessed  = regexp.MustCompile(`\naccessed: [^\n]+`) // each read may change it
 )
 
+// apart is the answer about several files, each of which has an envelope of
+// its own: what is in them is in the one text without.
+func (c compared) apart(t *testing.T, bare, wrapped answer) {
+	t.Helper()
+	for _, block := range wrapped.Content {
+		text, _ := block["text"].(string)
+		if m := enveloped.FindStringSubmatch(text); m != nil && m[1] == m[3] {
+			text = m[2]
+		}
+		if !strings.Contains(bare.text(), text) {
+			t.Errorf("%s %v: %q inside an envelope, %q without", c.tool, c.args, text, bare.text())
+		}
+	}
+	if paths, ok := c.args["paths"].([]string); !ok || len(wrapped.Content) != len(paths) {
+		t.Errorf("%s %v: %d blocks", c.tool, c.args, len(wrapped.Content))
+	}
+}
+
+
 func (c compared) compare(t *testing.T, theirs, bare, wrapped *peer) {
 	t.Helper()
 	want, got, inside := theirs.call(c.tool, c.args), bare.call(c.tool, c.args), wrapped.call(c.tool, c.args)
@@ -435,6 +454,10 @@ func (c compared) compare(t *testing.T, theirs, bare, wrapped *peer) {
 		t.Errorf("%s %v: isError %t, %t, %t", c.tool, c.args, want.IsError, got.IsError, inside.IsError)
 	}
 	if got.IsError || got.text() == "" {
+		return
+	}
+	if c.tool == "read_multiple_files" {
+		c.apart(t, got, inside)
 		return
 	}
 	text := inside.text()
