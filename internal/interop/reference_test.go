@@ -433,7 +433,6 @@ func (c compared) apart(t *testing.T, bare, wrapped answer) {
 	}
 }
 
-
 func (c compared) compare(t *testing.T, theirs, bare, wrapped *peer) {
 	t.Helper()
 	want, got, inside := theirs.call(c.tool, c.args), bare.call(c.tool, c.args), wrapped.call(c.tool, c.args)
