@@ -260,7 +260,7 @@ func ownTools() []tool {
 			params: changing(sourceParam(core.FSRead), destinationParam(core.FSCreate)), run: copyFile,
 		},
 		{
-			name: "delete_file", about: "Delete a file, link or directory. Needs confirm: true where the policy asks for it.", hints: destructive,
+			name: "delete_file", about: "Delete a file, link or directory. Needs confirm: true; a policy may want a person's yes besides.", hints: destructive,
 			params: changingMatch(pathParam(core.FSDelete), param{
 				name: "recursive", about: "a directory with all in it", bind: func(a *arguments) any { return &a.recursive },
 			}), run: deleteFile,
