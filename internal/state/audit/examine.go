@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/state/audit/seal"
 	"github.com/postern-gate/postern/internal/state/audit/segment"
 )
 
@@ -21,11 +22,12 @@ import (
 func (l *Log) Examine(ctx context.Context) error {
 	l.lead <- struct{}{}
 	at, err := l.signedPlace()
+	key := l.key // which a commit may forget meanwhile
 	<-l.lead
 	if err != nil || at == nil {
 		return err
 	}
-	err = l.compare(ctx, at)
+	err = l.compare(ctx, at, key)
 	if doubtful(err) {
 		l.lead <- struct{}{}
 		defer func() { <-l.lead }()
@@ -56,13 +58,13 @@ func (l *Log) signedPlace() (*cursor, error) {
 }
 
 // compare reads the segment from its head to the checkpoint.
-func (l *Log) compare(ctx context.Context, at *cursor) error {
+func (l *Log) compare(ctx context.Context, at *cursor, key *seal.Key) error {
 	path := segment.Path(l.segments(), at.segment, segment.Lines)
 	line, err := firstLine(path)
 	if err != nil {
 		return missing(at.segment, err)
 	}
-	c, err := atHead(line, l.key)
+	c, err := atHead(line, key)
 	if err != nil || c.segment != at.segment {
 		return damaged(at.segment)
 	}
@@ -77,7 +79,7 @@ func (l *Log) compare(ctx context.Context, at *cursor) error {
 			return &fault.Error{Code: fault.Cancelled, Rule: "the log was not examined to its end", Err: ctx.Err()}
 		}
 		line, err := r.Next()
-		if err != nil || c.take(line, r.Line(), l.key) != nil {
+		if err != nil || c.take(line, r.Line(), key) != nil {
 			return damaged(at.segment)
 		}
 	}

@@ -422,6 +422,41 @@ func TestExamine(t *testing.T) {
 	must(t, openAt(t, t.TempDir()).Examine(t.Context())) // no log yet
 }
 
+// TestExamineBesideRenewal: the look goes on beside commits and renewals, which
+// take the log from under it.
+func TestExamineBesideRenewal(t *testing.T) {
+	dir := t.TempDir()
+	l := openAt(t, dir)
+	for i := range 300 {
+		record(t, l, fmt.Sprint(i))
+	}
+	_, err := l.Anchor()
+	must(t, err)
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = l.Examine(context.Background()) // what it says is another test's
+			}
+		}
+	}()
+	for i := range 5 {
+		_, err := Renew(dir)
+		must(t, err)
+		record(t, l, fmt.Sprint("renewed", i))
+	}
+	close(stop)
+	<-done
+	record(t, l, "last")
+	must(t, l.Close())
+	sound(t, dir)
+}
+
 // TestLook: what a start would meet is known without one, and nothing is made.
 func TestLook(t *testing.T) {
 	dir := t.TempDir()
