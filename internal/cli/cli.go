@@ -103,7 +103,14 @@ deletes; the operation is then performed by handle, and recorded`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd.CommandPath(), err.Error(), "") })
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(cmd) })
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newServe(env), newCheck(env), newStatus(env), newLog(env), newVersion(env), newCompletion(env))
+	root.AddCommand(
+		newServe(env),
+		newCheck(env),
+		newStatus(env),
+		newLog(env),
+		newVersion(env),
+		newCompletion(env),
+	)
 	return root
 }
 
