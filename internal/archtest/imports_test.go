@@ -11,6 +11,8 @@ import (
 // floors: an import may only point to a lower floor. The longest prefix counts.
 var floors = map[string]int{
 	"core":               0,
+	"policies":           0,
+	"schema":             0,
 	"internal/state":     1,
 	"internal/safety":    1,
 	"internal/screen":    1,
@@ -28,6 +30,9 @@ var floors = map[string]int{
 	"internal/fetch":     3,
 	"filesclient":        3,
 	"internal/config":    4,
+	"internal/attach":    4,
+	"internal/selftest":  4,
+	"internal/doctor":    4,
 	"internal/page":      4,
 	"internal/cli":       4,
 	"internal/team":      4,
@@ -40,6 +45,12 @@ var floors = map[string]int{
 var sameFloor = map[[2]string]string{
 	{"internal/mcpserver", "internal/mcpwire"}: "the server stands on the wire",
 	{"internal/cli", "internal/config"}:        "the command line loads the policy",
+	{"internal/cli", "internal/attach"}:        "the command line attaches clients",
+	{"internal/cli", "internal/selftest"}:      "the command line attacks the guard",
+	{"internal/cli", "internal/doctor"}:        "the command line looks at the machine",
+	{"internal/doctor", "internal/config"}:     "a policy is one of the things looked at",
+	{"internal/doctor", "internal/attach"}:     "a client's entry is another",
+	{"internal/selftest", "internal/config"}:   "what is attacked is guarded by a policy as a person writes it",
 }
 
 // forTests are packages that only tests may import.
