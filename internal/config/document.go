@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/policy"
@@ -115,8 +116,8 @@ func (f *document) unheeded(key string, read func(*yaml.Node)) func(*yaml.Node) 
 }
 
 var (
-	rootName  = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
-	aliasName = regexp.MustCompile(`^[a-z][a-z0-9+.-]{0,63}$`)
+	rootName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9._-]{1,64}$`) })
+	aliasName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9+.-]{0,63}$`) })
 )
 
 func reserved(scheme string) bool {
@@ -129,7 +130,7 @@ func reserved(scheme string) bool {
 
 func (f *document) rootMap(n *yaml.Node) {
 	f.each(n, "roots", func(key, value *yaml.Node) {
-		if !rootName.MatchString(key.Value) || reserved(key.Value) {
+		if !rootName().MatchString(key.Value) || reserved(key.Value) {
 			f.fail(key, "a root's name has only a-z, 0-9, dot, dash and underscore, and is no scheme such as file")
 			return
 		}
@@ -160,7 +161,7 @@ func (f *document) rootFields(r *Root) fields {
 		},
 		"alias": func(n *yaml.Node) {
 			s, ok := f.text(n, "alias")
-			if ok && (!aliasName.MatchString(s) || reserved(s)) {
+			if ok && (!aliasName().MatchString(s) || reserved(s)) {
 				f.fail(n, "an alias is a scheme of its own: a letter, then a-z, 0-9, plus, dot, dash")
 			}
 			r.Alias = s
