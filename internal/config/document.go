@@ -4,10 +4,8 @@ package config
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/policy"
@@ -115,9 +113,19 @@ func (f *document) unheeded(key string, read func(*yaml.Node)) func(*yaml.Node) 
 	}
 }
 
-var (
-	rootName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9._-]{1,64}$`) })
-	aliasName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9+.-]{0,63}$`) })
+// rootName reports whether a root may be called that.
+func rootName(s string) bool {
+	return s != "" && len(s) <= 64 && strings.Trim(s, smallLetters+decimals+"._-") == ""
+}
+
+// aliasName reports whether a root may have that scheme.
+func aliasName(s string) bool {
+	return s != "" && len(s) <= 64 && strings.Contains(smallLetters, s[:1]) && strings.Trim(s, smallLetters+decimals+"+.-") == ""
+}
+
+const (
+	smallLetters = "abcdefghijklmnopqrstuvwxyz"
+	decimals     = "0123456789"
 )
 
 func reserved(scheme string) bool {
@@ -130,7 +138,7 @@ func reserved(scheme string) bool {
 
 func (f *document) rootMap(n *yaml.Node) {
 	f.each(n, "roots", func(key, value *yaml.Node) {
-		if !rootName().MatchString(key.Value) || reserved(key.Value) {
+		if !rootName(key.Value) || reserved(key.Value) {
 			f.fail(key, "a root's name has only a-z, 0-9, dot, dash and underscore, and is no scheme such as file")
 			return
 		}
@@ -161,7 +169,7 @@ func (f *document) rootFields(r *Root) fields {
 		},
 		"alias": func(n *yaml.Node) {
 			s, ok := f.text(n, "alias")
-			if ok && (!aliasName().MatchString(s) || reserved(s)) {
+			if ok && (!aliasName(s) || reserved(s)) {
 				f.fail(n, "an alias is a scheme of its own: a letter, then a-z, 0-9, plus, dot, dash")
 			}
 			r.Alias = s
