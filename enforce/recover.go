@@ -36,6 +36,9 @@ const (
 // Every process that acts should call it once after its start, in the
 // background if it likes: it waits for others that do the same. Its error is
 // that of the log, or of the context.
+//
+// On Linux what such a process had not yet finished, a file named .postern-tmp-*
+// beside its target, is removed where it is certainly that.
 func (s *State) Recover(ctx context.Context) error {
 	if err := s.log.Examine(ctx); err != nil {
 		return err
@@ -64,6 +67,7 @@ func (s *State) Recover(ctx context.Context) error {
 	}
 	a := newAftermath(processes)
 	defer a.close()
+	var dead []casualty
 	for _, p := range after {
 		prefix, _, _ := strings.Cut(p.Corr, "-")
 		if !known[[2]string{p.Corr, p.Resource}] || a.alive[prefix] {
@@ -72,7 +76,14 @@ func (s *State) Recover(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return &fault.Error{Code: fault.Cancelled, Op: "record", Retry: true, Err: err}
 		}
-		if err := s.log.Record(unknown(p, a.compare(prefix, p)), true); err != nil {
+		dead = append(dead, a.examine(prefix, p))
+	}
+	sweep(dead) // before it is told, so that a next start does it if this one is killed too
+	for _, c := range dead {
+		if err := ctx.Err(); err != nil {
+			return &fault.Error{Code: fault.Cancelled, Op: "record", Retry: true, Err: err}
+		}
+		if err := s.log.Record(unknown(c.Pending, c.found), true); err != nil {
 			return err
 		}
 	}
@@ -130,10 +141,26 @@ func (a *aftermath) close() {
 	}
 }
 
-// compare looks at what the intent was about.
-func (a *aftermath) compare(prefix string, p audit.Pending) string {
-	name, ok := a.name(prefix, p.Resource)
-	if !ok || p.Was == "" || name.Root().Missing() {
+// casualty is an intent whose process was killed, and what is there now. The
+// name is that of its target where known says so.
+type casualty struct {
+	audit.Pending
+	name  pathguard.Name
+	known bool
+	found string
+}
+
+// examine looks at what the intent was about.
+func (a *aftermath) examine(prefix string, p audit.Pending) casualty {
+	c := casualty{Pending: p}
+	c.name, c.known = a.name(prefix, p.Resource)
+	c.found = compare(c)
+	return c
+}
+
+func compare(c casualty) string {
+	name, p := c.name, c.Pending
+	if !c.known || p.Was == "" || name.Root().Missing() {
 		return foundUnreadable
 	}
 	info, err := name.Lstat()

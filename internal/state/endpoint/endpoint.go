@@ -31,6 +31,9 @@ import (
 // holdWait is how long a server waits for the end of the one before it.
 const holdWait = time.Second
 
+// tempPrefix begins the names of files that are not yet whole.
+const tempPrefix = ".endpoint-"
+
 // Endpoint is where a server is reached. PID means something only while the
 // endpoint is held.
 type Endpoint struct {
@@ -84,6 +87,7 @@ func (d Dir) Hold(ctx context.Context, folders []string) (*Held, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.removeLeftovers()
 	h.Last, err = read(h.file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		h.release()
@@ -131,7 +135,7 @@ func (h *Held) write(e Endpoint) error {
 	if err != nil {
 		return failed("the endpoint can't be kept", err)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(h.file), ".endpoint-*") // mode 0600
+	tmp, err := os.CreateTemp(filepath.Dir(h.file), tempPrefix+"*") // mode 0600
 	if err != nil {
 		return failed("the endpoint can't be kept", err)
 	}
@@ -144,6 +148,22 @@ func (h *Held) write(e Endpoint) error {
 		return failed("the endpoint can't be kept", err)
 	}
 	return nil
+}
+
+// leftover is the age at which an unfinished file is one that a killed process
+// left: a writer has it for milliseconds. One that slept for so long fails to
+// rename it, and says so.
+const leftover = time.Hour
+
+// removeLeftovers removes unfinished files, which hold a token.
+func (d Dir) removeLeftovers() {
+	entries, _ := os.ReadDir(d.path) // what can't be read is left
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && strings.HasPrefix(e.Name(), tempPrefix) && info.Mode().IsRegular() && time.Since(info.ModTime()) > leftover {
+			_ = os.Remove(filepath.Join(d.path, e.Name()))
+		}
+	}
 }
 
 // Release lets the next server have it. The file stays.
