@@ -13,7 +13,7 @@ import (
 // written. What is done is remembered before it is done, so that after an error
 // or a kill Undo takes out what there is. A plan without changes writes nothing.
 func (p *Plan) Apply(ctx context.Context, stateDir string) error {
-	if len(p.Changes) == 0 && len(p.done) == 0 {
+	if p.Idle() {
 		return nil
 	}
 	for _, c := range p.Changes {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
@@ -201,20 +202,18 @@ func (d *disk) refused(s *spot, err error) error {
 		f = fault.Error{Code: fault.IOFailed, Rule: "the file can't be read", Err: err}
 	}
 	f.Op, f.Resource = op, s.path
-	switch f.Code { //nolint:exhaustive // the others have their own words
-	case fault.PathSymlink:
-		if s.project {
-			f.Rule = "a link in a project is not followed: it may lead to a file that is not the project's"
-		}
-		if f.Hint == "" {
-			f.Hint = "replace the link by the file itself, or leave its client out: postern init --client ID"
-		}
-	case fault.PathSpecial:
+	if f.Code == fault.PathEscape { // the name itself is beneath: a link leads away
+		f.Code, f.Hint = fault.PathSymlink, ""
+	}
+	switch {
+	case f.Code == fault.PathSymlink && s.project:
+		f.Rule = "a link in a project is not followed: it may lead to a file that is not the project's"
+		f.Hint = "replace the link by the file itself, or leave its client out: postern init --client ID"
+	case f.Code == fault.PathSymlink && f.Hint != "":
+	case f.Code == fault.IOFailed:
+		f.Hint = "give yourself access to the file, or leave its client out: postern init --client ID"
+	default: // the words of the guard are for an agent
 		f.Hint = leaveOut
-	case fault.IOFailed:
-		if f.Hint == "" {
-			f.Hint = "give yourself access to the file, or leave its client out: postern init --client ID"
-		}
 	}
 	return &f
 }
@@ -299,7 +298,8 @@ func (d *disk) mkdir(s *spot, dir string, mode fs.FileMode) error {
 	return target.Mkdir(mode)
 }
 
-// dropDir removes a directory that init made, if it is empty.
+// dropDir removes a directory that init made, if nothing is in it but what a
+// killed write has left.
 func (d *disk) dropDir(dir string, inProject bool) {
 	root := d.project
 	if !inProject {
@@ -309,12 +309,40 @@ func (d *disk) dropDir(dir string, inProject bool) {
 	if err != nil {
 		return
 	}
+	opened, err := name.OpenDir()
+	if err != nil {
+		return
+	}
+	entries, _ := opened.Entries(maxLitter) // removing says whether there was more
+	_ = opened.Close()                      // nothing was written
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name, litter) || e.Kind != pathguard.KindFile {
+			return
+		}
+	}
+	for _, e := range entries {
+		if left, err := name.Join(e.Name); err == nil {
+			removeEntry(left)
+		}
+	}
+	removeEntry(name)
+}
+
+// litter is how the names begin of files that a killed write may leave.
+const (
+	litter    = ".postern-tmp-"
+	maxLitter = 100
+)
+
+// removeEntry removes what has the name, if it can: a directory that isn't
+// empty stays, as it must.
+func removeEntry(name pathguard.Name) {
 	target, err := name.PinEntry()
 	if err != nil {
 		return
 	}
 	defer target.Close()
-	_ = target.Remove(pathguard.WriteOptions{}) // one that isn't empty stays, as it must
+	_ = target.Remove(pathguard.WriteOptions{})
 }
 
 // canWrite is the refusal that writing would begin with.

@@ -73,7 +73,7 @@ func readJournal(stateDir, project string) (journal, error) {
 
 // openBook prepares the state directory and takes the project's journal.
 func openBook(ctx context.Context, stateDir, project string) (*book, error) {
-	dir, err := state.Open(stateDir)
+	dir, err := state.Open(stateDir) //nolint:contextcheck // an upgrade of the layout is finished once it is begun
 	if err != nil {
 		return nil, err
 	}

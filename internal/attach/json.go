@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/tailscale/hujson"
 )
@@ -88,7 +89,8 @@ func parseProblem(text []byte, err error) *problem {
 	for range line - 1 {
 		at += bytes.IndexByte(text[at:], '\n') + 1
 	}
-	return wrong(min(at+column-1, len(text)), "%s", m[3])
+	said, _, _ := strings.Cut(m[3], ": ") // what follows may be the file's own text, of any length
+	return wrong(min(at+column-1, len(text)), "%s", said)
 }
 
 // tooDeep returns where nesting passes maxDepth, or -1.

@@ -74,15 +74,17 @@ func (f form) removeJSON(text []byte, name string, m *made) ([]byte, *problem) {
 	if old, plain := f.read(name, p.servers.members[at].value); !plain || !old.plain() {
 		return nil, notOurs(p.servers.members[at].at, old)
 	}
-	object, root := m != nil && m.Object || m != nil && m.Root, m != nil && m.Root
-	if object && p.alone(p.servers) {
-		if root && p.alone(p.root) && bytes.HasPrefix(text[p.root.end:], []byte(lineEnd(text))) {
-			return apply(text, []splice{{p.root.start, p.root.end + len(lineEnd(text)), ""}}), nil
-		}
-		i, _ := p.root.index(f.key) // it was found before
-		return apply(text, p.cut(p.root, i, m != nil, m.ClosedRoot)), nil
+	if m == nil {
+		return apply(text, p.cut(p.servers, at, false, false)), nil
 	}
-	return apply(text, p.cut(p.servers, at, m != nil, m != nil && m.Closed)), nil
+	if !m.Object && !m.Root || !p.alone(p.servers) {
+		return apply(text, p.cut(p.servers, at, true, m.Closed)), nil
+	}
+	if eol := lineEnd(text); m.Root && p.alone(p.root) && bytes.HasPrefix(text[p.root.end:], []byte(eol)) {
+		return apply(text, []splice{{p.root.start, p.root.end + len(eol), ""}}), nil
+	}
+	i, _ := p.root.index(f.key) // it was found before
+	return apply(text, p.cut(p.root, i, true, m.ClosedRoot)), nil
 }
 
 // index is where the member of that name is, -1 for none.

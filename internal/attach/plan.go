@@ -5,10 +5,8 @@ package attach
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -188,16 +186,16 @@ func (p *Plan) Label(c Change) string {
 	return c.Path
 }
 
-// Diff returns the changes as one unified diff. It holds lines of the files:
-// draw it safely.
-func (p *Plan) Diff() string {
-	var b strings.Builder
-	for _, c := range p.Changes {
-		text, _ := edit.Diff(p.Label(c), c.Before, c.After) // what is too large to show says so
-		b.WriteString(text)
-		if text == "" { // a file without content
-			fmt.Fprintf(&b, "%s: empty\n", p.Label(c))
-		}
+// Diff returns a change as a unified diff. It holds lines of the file: draw it
+// safely.
+func (p *Plan) Diff(c Change) string {
+	text, _ := edit.Diff(p.Label(c), c.Before, c.After) // what is too large to show says so
+	if text == "" {
+		return p.Label(c) + ": a file without content\n"
 	}
-	return b.String()
+	return text
 }
+
+// Idle reports whether applying the plan would do nothing, not even forget
+// something.
+func (p *Plan) Idle() bool { return len(p.Changes) == 0 && len(p.done) == 0 }

@@ -84,35 +84,48 @@ func (f form) removeTOML(text []byte, name string) ([]byte, *problem) {
 func (f form) block(text []byte, items []tomlItem, name string) (*block, *problem) {
 	begin := slices.IndexFunc(items, func(it tomlItem) bool { return it.text == "# "+beginMark+name })
 	if begin < 0 {
-		return nil, nil //nolint:nilnil // none is not a problem
+		return nil, nil
 	}
-	start := items[begin].start
-	changed := wrong(start, "the block %q was changed by hand, and it is neither overwritten nor trusted", name)
-	changed.hint = "look at the block and remove it yourself"
-	rest := items[begin+1:]
-	path := []string{f.key, name}
-	is := func(i int, kind byte, key ...string) bool {
-		return rest[i].kind == kind && slices.Equal(rest[i].path, append(slices.Clone(path), key...))
-	}
-	if len(rest) < 4 || !is(0, '[') || !is(1, '=', "command") || !is(2, '=', "args") || rest[3].text != "# "+endMark+name {
-		return nil, changed
-	}
-	e := entry{name: name}
-	ok := e.take(rest[1]) && e.take(rest[2])
-	b := &block{start, rest[3].end, e}
-	if strings.HasSuffix(string(text[:b.end]), "\r") {
-		b.end--
-	}
-	want := strings.TrimSuffix(f.table(e, lineEnd(text)), lineEnd(text))
-	if !ok || !e.plain() || string(text[start:b.end]) != want {
-		return nil, changed
+	b, end := f.blockAt(text, items[begin:], name)
+	if b == nil {
+		p := wrong(items[begin].start, "the block %q was changed by hand, and it is neither overwritten nor trusted", name)
+		p.hint = "look at the block and remove it yourself"
+		return nil, p
 	}
 	for i, it := range items {
-		if (i <= begin || i > begin+4) && begins(it.path, path) {
+		if (i < begin || i >= begin+end) && begins(it.path, []string{f.key, name}) {
 			return nil, wrong(it.start, "it belongs to %q, whose block was added by postern init", name)
 		}
 	}
 	return b, nil
+}
+
+// blockAt reads the block that begins with the first item, and returns how many
+// it has; nil if it isn't exactly what we write.
+func (f form) blockAt(text []byte, items []tomlItem, name string) (*block, int) {
+	const parts = 5 // the mark, the header, two pairs, the mark
+	if len(items) < parts {
+		return nil, 0
+	}
+	path := []string{f.key, name}
+	is := func(it tomlItem, kind byte, key ...string) bool {
+		return it.kind == kind && slices.Equal(it.path, append(slices.Clone(path), key...))
+	}
+	if !is(items[1], '[') || !is(items[2], '=', "command") || !is(items[3], '=', "args") || items[4].text != "# "+endMark+name {
+		return nil, 0
+	}
+	e := entry{name: name}
+	if !e.take(items[2]) || !e.take(items[3]) || !e.plain() {
+		return nil, 0
+	}
+	b := &block{items[0].start, items[4].end, e}
+	if text[b.end-1] == '\r' {
+		b.end--
+	}
+	if eol := lineEnd(text); string(text[b.start:b.end]) != strings.TrimSuffix(f.table(e, eol), eol) {
+		return nil, 0
+	}
+	return b, parts
 }
 
 // take reads the pair into the entry; ok is false for another pair or kind.
@@ -142,23 +155,20 @@ func begins(path, with []string) bool {
 // Same says that it is there and runs the same: the client's own command made
 // it, say.
 func (f form) taken(items []tomlItem, e entry) (p *problem, same bool) {
-	path := []string{f.key, e.name}
-	got, first, only := entry{name: e.name}, -1, true
-	heads := 0
+	got, head, first, only := entry{name: e.name}, -1, -1, true
 	for _, it := range items {
-		switch {
-		case slices.Equal(it.path, path[:1]) && it.kind == '[':
-			heads++
-		case slices.Equal(it.path, path[:1]):
+		switch servers := slices.Equal(it.path, []string{f.key}); {
+		case servers && it.kind != '[':
 			return f.paste(wrong(it.start, "%q is not a table that one can be added to", f.key), e), false
-		case begins(it.path, path):
+		case servers && head >= 0:
+			return wrong(it.start, "the table %q is there twice", f.key), false
+		case servers:
+			head = it.start
+		case begins(it.path, []string{f.key, e.name}):
 			if first < 0 {
 				first = it.start
 			}
-			only = only && (len(it.path) == 2 && it.kind == '[' || len(it.path) == 3 && it.kind == '=' && got.take(it))
-		}
-		if heads > 1 {
-			return wrong(it.start, "the table %q is there twice", f.key), false
+			only = only && got.part(it)
 		}
 	}
 	switch {
@@ -168,6 +178,11 @@ func (f form) taken(items []tomlItem, e entry) (p *problem, same bool) {
 		return nil, true
 	}
 	return f.paste(wrong(first, "the table %q is there and was not added by postern init", f.key+"."+e.name), e), false
+}
+
+// part reads an item of the entry's table: its header, or a pair that is ours.
+func (e *entry) part(it tomlItem) bool {
+	return len(it.path) == 2 && it.kind == '[' || len(it.path) == 3 && it.kind == '=' && e.take(it)
 }
 
 // paste says what to write by hand.

@@ -87,10 +87,9 @@ func (s *scanner) space() {
 func (s *scanner) line() {
 	s.blanks()
 	start := s.at
-	switch c := s.peek(); {
-	case c == 0 || c == '\r' || c == '\n':
-	case c == '#':
-	case c == '[':
+	switch s.peek() {
+	case 0, '\r', '\n', '#':
+	case '[':
 		s.header(start)
 	default:
 		path := s.key()
@@ -131,8 +130,8 @@ func (s *scanner) header(start int) {
 func (s *scanner) key() (path []string) {
 	for s.prob == nil {
 		s.blanks()
-		switch c := s.peek(); {
-		case c == '"' || c == '\'':
+		switch s.peek() {
+		case '"', '\'':
 			if q := s.src[s.at:]; strings.HasPrefix(q, `"""`) || strings.HasPrefix(q, "'''") {
 				s.fail("a key over several lines")
 			}

@@ -104,6 +104,7 @@ deletes; the operation is then performed by handle, and recorded`,
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(cmd) })
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(
+		newInit(env),
 		newServe(env),
 		newCheck(env),
 		newStatus(env),
