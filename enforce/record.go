@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"github.com/postern-gate/postern/core"
@@ -114,7 +115,7 @@ func (o *operand) recorded() core.Resource {
 // Ids are this process's random prefix and a count: unique without asking the
 // kernel for randomness on every read.
 var (
-	idPrefix = newPrefix()
+	idPrefix = sync.OnceValue(newPrefix) // a verb that records nothing asks for none
 	idCount  atomic.Uint64
 )
 
@@ -125,5 +126,5 @@ func newPrefix() string {
 }
 
 func newID() string {
-	return idPrefix + strconv.FormatUint(idCount.Add(1), 36)
+	return idPrefix() + strconv.FormatUint(idCount.Add(1), 36)
 }

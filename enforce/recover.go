@@ -123,7 +123,7 @@ type aftermath struct {
 
 func newAftermath(processes []live.Entry) *aftermath {
 	a := &aftermath{
-		alive: map[string]bool{strings.TrimSuffix(idPrefix, "-"): true},
+		alive: map[string]bool{strings.TrimSuffix(idPrefix(), "-"): true},
 		paths: map[string]map[string]string{}, tops: map[[2]string]pathguard.Name{},
 	}
 	for _, p := range processes {

@@ -130,7 +130,7 @@ func (s *State) announce(w *pathguard.Workspace) error {
 	var err error
 	switch {
 	case s.self == nil:
-		s.self, err = s.live.Announce(strings.TrimSuffix(idPrefix, "-"), roots)
+		s.self, err = s.live.Announce(strings.TrimSuffix(idPrefix(), "-"), roots)
 	case !maps.Equal(roots, s.roots):
 		err = s.self.Update(roots)
 	}
