@@ -208,6 +208,7 @@ func (f *document) require(n *yaml.Node) {
 }
 
 func (f *document) sensitive(n *yaml.Node) {
+	f.lift = []string{}
 	f.list(n, "allow_sensitive", func(n *yaml.Node) {
 		if name, ok := f.oneOf(n, "a built-in entry to lift", policy.Entries()...); ok {
 			f.lift = append(f.lift, name)

@@ -53,6 +53,7 @@ type Config struct {
 	Warnings []string
 
 	sources []source
+	parts   Parts
 }
 
 // Load reads every layer. Errors are faults: ConfigInvalid with an *Invalid as
@@ -165,7 +166,18 @@ func (l *loader) compile() {
 	}
 	l.tell()
 	l.out.Policy = l.compiled(c)
+	l.out.parts = Parts{Config: c, Files: l.out.Files, Lifting: l.lifting()}
 	l.out.Settings = settings.Settings
+}
+
+// lifting are the files that have allow_sensitive.
+func (l *loader) lifting() (files []string) {
+	for _, d := range l.docs {
+		if d.lift != nil {
+			files = append(files, d.name)
+		}
+	}
+	return files
 }
 
 // tell says who has rules of their own, and what a person states in vain.

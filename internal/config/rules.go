@@ -69,6 +69,9 @@ const maxProjectPatterns = 32 << 10
 // alternatives is what other pattern languages write as (a|b).
 var alternatives = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\(.*\|.*\)|[?*+@]\(`) })
 
+// taken are characters that a pattern takes as they are.
+var taken = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[[(|)]\]|\\[(|)]`) })
+
 // halfScheme is a scheme that lacks a slash.
 var halfScheme = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._-]+:/[^/]`) })
 
@@ -84,7 +87,7 @@ func misread(path string) string {
 		return "a pattern is anchored at a root and knows neither home nor variables: name a root for that folder, or write [~] or [$] for such a name"
 	case halfScheme().MatchString(path):
 		return "a root is written with two slashes, as project://src, and a path is relative to its root"
-	case alternatives().MatchString(path):
+	case alternatives().MatchString(taken().ReplaceAllString(path, "")):
 		return "a pattern has no alternatives: write an entry for each, or [(] and [|] for such a name"
 	}
 	for i := 0; i+1 < len(path); i++ {
