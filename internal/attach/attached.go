@@ -2,6 +2,13 @@
 
 package attach
 
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
 // Attachment is an entry of a client's file that concerns postern.
 type Attachment struct {
 	Client Client
@@ -42,13 +49,12 @@ func (c Client) attachedIn(w World, d *disk, f file) ([]Attachment, error) {
 	if !there(f.path) {
 		return nil, nil
 	}
-	at, err := d.read(f)
+	at, entries, err := d.entries(c, f)
 	if err != nil {
 		return nil, err
 	}
-	entries, prob := c.form.entries(at.text)
-	if prob != nil {
-		return nil, unfit(at, prob)
+	if c.ID == "claude-code" && !f.project {
+		entries = append(entries, ofFolder(at.text, w.Project)...)
 	}
 	var all []Attachment
 	for _, e := range entries {
@@ -61,4 +67,39 @@ func (c Client) attachedIn(w World, d *disk, f file) ([]Attachment, error) {
 		})
 	}
 	return all, nil
+}
+
+// entries reads a client's file and the entries in it.
+func (d *disk) entries(c Client, f file) (*spot, []entry, error) {
+	at, err := d.read(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	entries, prob := c.form.entries(at.text)
+	if prob != nil {
+		return nil, nil, unfit(at, prob)
+	}
+	return at, entries, nil
+}
+
+// ofFolder are the entries that Claude Code keeps for one folder in the user's
+// file: its own command for adding a server puts them there.
+func ofFolder(text []byte, folder string) []entry {
+	var file struct {
+		Projects map[string]struct {
+			Servers map[string]struct {
+				Command string   `json:"command"`
+				Args    []string `json:"args"`
+			} `json:"mcpServers"`
+		} `json:"projects"`
+	}
+	if json.Unmarshal(bytes.TrimPrefix(text, bom), &file) != nil {
+		return nil // what is of another shape has no entries
+	}
+	var all []entry
+	servers := file.Projects[folder].Servers
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		all = append(all, entry{name, servers[name].Command, servers[name].Args})
+	}
+	return all
 }

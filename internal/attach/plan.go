@@ -109,13 +109,9 @@ func (p *Plan) attach(c Client, s Server) error {
 	if err != nil {
 		return err
 	}
-	at, err := p.disk.read(f)
+	at, old, err := p.disk.entries(c, f)
 	if err != nil {
 		return err
-	}
-	old, prob := c.form.entries(at.text)
-	if prob != nil {
-		return unfit(at, prob)
 	}
 	e := entry{name: s.pick(p.world, f.project, old), command: s.Command, args: s.args(p.world, c)}
 	after, made, prob := c.form.add(at.text, e)

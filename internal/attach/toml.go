@@ -34,8 +34,8 @@ func (f form) addTOML(text []byte, e entry) ([]byte, *problem) {
 	case b != nil:
 		return apply(text, []splice{{b.start, b.end, table}}), nil
 	}
-	if prob, same := f.taken(items, e); prob != nil || same {
-		return text, prob
+	if prob := f.taken(items, e); prob != nil {
+		return nil, prob
 	}
 	switch { // a text that has no line end last has none afterwards
 	case len(text) == 0:
@@ -84,7 +84,7 @@ func (f form) removeTOML(text []byte, name string) ([]byte, *problem) {
 func (f form) block(text []byte, items []tomlItem, name string) (*block, *problem) {
 	begin := slices.IndexFunc(items, func(it tomlItem) bool { return it.text == "# "+beginMark+name })
 	if begin < 0 {
-		return nil, nil
+		return f.bare(text, items, name), nil
 	}
 	b, end := f.blockAt(text, items[begin:], name)
 	if b == nil {
@@ -128,6 +128,33 @@ func (f form) blockAt(text []byte, items []tomlItem, name string) (*block, int) 
 	return b, parts
 }
 
+// bare finds the entry's table without the marks, which Codex drops when it
+// writes its servers anew: a header and our two pairs, each on a line of its own.
+func (f form) bare(text []byte, items []tomlItem, name string) *block {
+	path := []string{f.key, name}
+	var own []tomlItem
+	first := slices.IndexFunc(items, func(it tomlItem) bool { return begins(it.path, path) })
+	for _, it := range items {
+		if begins(it.path, path) {
+			own = append(own, it)
+		}
+	}
+	if len(own) != 3 || own[0].kind != '[' || len(own[0].path) != 2 || items[first+1].kind != '=' || items[first+2].kind != '=' {
+		return nil
+	}
+	e := entry{name: name}
+	if !e.part(own[1]) || !e.part(own[2]) || !e.plain() {
+		return nil
+	}
+	b := &block{own[0].start, own[2].end, e}
+	rest, _, _ := bytes.Cut(text[b.end:], []byte("\n"))
+	if !blank(string(rest)) || indentAt(text, b.start) != "" || b.start > 0 && text[b.start-1] != '\n' {
+		return nil
+	}
+	b.end += len(bytes.TrimSuffix(rest, []byte("\r")))
+	return b
+}
+
 // take reads the pair into the entry; ok is false for another pair or kind.
 func (e *entry) take(it tomlItem) (ok bool) {
 	switch it.path[len(it.path)-1] {
@@ -152,32 +179,21 @@ func begins(path, with []string) bool {
 }
 
 // taken refuses a text in which the table is there already or can't be added.
-// Same says that it is there and runs the same: the client's own command made
-// it, say.
-func (f form) taken(items []tomlItem, e entry) (p *problem, same bool) {
-	got, head, first, only := entry{name: e.name}, -1, -1, true
+func (f form) taken(items []tomlItem, e entry) *problem {
+	head := -1
 	for _, it := range items {
 		switch servers := slices.Equal(it.path, []string{f.key}); {
 		case servers && it.kind != '[':
-			return f.paste(wrong(it.start, "%q is not a table that one can be added to", f.key), e), false
+			return f.paste(wrong(it.start, "%q is not a table that one can be added to", f.key), e)
 		case servers && head >= 0:
-			return wrong(it.start, "the table %q is there twice", f.key), false
+			return wrong(it.start, "the table %q is there twice", f.key)
 		case servers:
 			head = it.start
 		case begins(it.path, []string{f.key, e.name}):
-			if first < 0 {
-				first = it.start
-			}
-			only = only && got.part(it)
+			return f.paste(wrong(it.start, "the table %q is there and was not added by postern init", f.key+"."+e.name), e)
 		}
 	}
-	switch {
-	case first < 0:
-		return nil, false
-	case only && got.same(e):
-		return nil, true
-	}
-	return f.paste(wrong(first, "the table %q is there and was not added by postern init", f.key+"."+e.name), e), false
+	return nil
 }
 
 // part reads an item of the entry's table: its header, or a pair that is ours.

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"path/filepath"
 	"slices"
+
+	"github.com/postern-gate/postern/core/fault"
 )
 
 // PlanUndo computes what takes the clients' entries for the project out again,
@@ -40,10 +42,15 @@ func PlanUndo(w World, s Server, stateDir string, clients []Client) (*Plan, erro
 	return p, nil
 }
 
-// where are the client's files, those of today's settings and those that are
-// remembered.
+// where are the files that init writes for the client, those of today's settings
+// and those that are remembered.
 func (c Client) where(w World, j journal) []file {
-	all := c.files(w)
+	var all []file
+	for _, f := range c.files(w) {
+		if f.project || c.project == nil {
+			all = append(all, f)
+		}
+	}
 	for _, r := range j.Files {
 		if f := (file{r.Path, r.InProject}); r.Client == c.ID && !slices.Contains(all, f) && r.fits(w.Project) {
 			all = append(all, f)
@@ -61,17 +68,17 @@ func (r record) fits(project string) bool {
 
 // detach takes our entries out of one file.
 func (p *Plan) detach(c Client, s Server, f file, j journal) error {
-	at, err := p.disk.read(f)
+	at, old, err := p.disk.entries(c, f)
 	if err != nil {
-		return err
+		if j.has(f.path) {
+			return err
+		}
+		p.Kept = append(p.Kept, fault.As(err).Error()) // nothing of ours is known to be there
+		return nil
 	}
 	if !at.exists {
 		p.forget(c, f, j)
 		return nil
-	}
-	old, prob := c.form.entries(at.text)
-	if prob != nil {
-		return unfit(at, prob)
 	}
 	text, change := at.text, Change{Client: c.ID, Path: f.path, InProject: f.project, Before: at.text, spot: at}
 	var isNew bool
@@ -126,6 +133,11 @@ func (p *Plan) forget(c Client, f file, j journal) {
 			p.done = append(p.done, r)
 		}
 	}
+}
+
+// has reports whether something is remembered of the file.
+func (j journal) has(path string) bool {
+	return slices.ContainsFunc(j.Files, func(r record) bool { return r.Path == path })
 }
 
 func (j journal) find(path, entry string) (record, bool) {
