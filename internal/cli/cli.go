@@ -105,7 +105,6 @@ deletes; the operation is then performed by handle, and recorded`,
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(
 		newInit(env),
-		newInit(env),
 		newServe(env),
 		newCheck(env),
 		newStatus(env),
