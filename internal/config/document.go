@@ -21,6 +21,7 @@ type document struct {
 	lift     []string
 	settings []func(*merge)
 	examples []example
+	tried    []Tried
 	later    []func(roots []policy.Root)
 	idle     []string // keys that it states and nothing heeds yet
 	written  int      // bytes of its patterns

@@ -61,6 +61,10 @@ type Config struct {
 // there is nothing to guard, PathMissing when no root is there.
 func Load(o Options) (*Config, error) {
 	l := loader{Options: o, out: &Config{}}
+	return l.load()
+}
+
+func (l *loader) load() (*Config, error) {
 	if l.Env == nil {
 		l.Env = func(string) string { return "" }
 	}
@@ -82,6 +86,7 @@ type loader struct {
 	docs     []*document
 	problems []Problem
 	roots    []policy.Root
+	trying   bool  // examples that fail are told, not refused
 	unusable error // the first folder of the command line that can't be served
 }
 
@@ -100,7 +105,7 @@ func (l *loader) readTrusted() {
 		system = l.SystemFile
 	}
 	l.read(system, true, false)
-	l.out.UserFile = l.userFile()
+	l.out.UserFile = UserFile(l.Env)
 	if l.PolicyFile != "" {
 		l.out.UserFile = l.abs(l.WorkDir, l.PolicyFile)
 	}
@@ -109,11 +114,13 @@ func (l *loader) readTrusted() {
 	}
 }
 
-func (l *loader) userFile() string {
-	if dir := l.Env("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+// UserFile is where the user's own policy lies, made or not: "" where neither
+// XDG_CONFIG_HOME nor HOME says so.
+func UserFile(getenv func(string) string) string {
+	if dir := getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "postern", "policy.yaml")
 	}
-	if home := l.Env("HOME"); filepath.IsAbs(home) {
+	if home := getenv("HOME"); filepath.IsAbs(home) {
 		return filepath.Join(home, ".config", "postern", "policy.yaml")
 	}
 	return ""
@@ -158,7 +165,7 @@ func (l *loader) compile() {
 	for _, d := range l.docs {
 		c.Layers, c.Lift = append(c.Layers, d.layer), append(c.Lift, d.lift...)
 		if len(d.examples) > 0 {
-			d.try(l.compiled(c), l.roots)
+			d.try(l.compiled(c), l.roots, !l.trying)
 		}
 		for _, apply := range d.settings {
 			apply(&settings)

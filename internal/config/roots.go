@@ -167,7 +167,7 @@ func (l *loader) checkRoots() error {
 	if l.unusable != nil {
 		return l.unusable
 	}
-	if missing == len(l.out.Roots) && l.failed() == nil {
+	if missing == len(l.out.Roots) && l.failed() == nil && !l.trying {
 		because, next := "there is no such folder", "create it, or name another"
 		if missing > 1 {
 			because, next = "neither this folder nor any other root is there", "create one of them, or name others"
