@@ -15,6 +15,7 @@ type Attachment struct {
 	File   string // absolute
 	Entry  string // its name there
 	// Command and Args are what it runs. They come from the file: draw them safely.
+	// A program of our name may still be another one.
 	Command string
 	Args    []string
 	// Foreign says that it has our name and isn't a line that init writes.

@@ -5,6 +5,7 @@ package attach
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,14 +54,19 @@ func decode(f form, text []byte) (map[string]any, error) {
 // without takes the entry out of a decoded text, and the object of entries if
 // it is empty then and was absent before.
 func without(f form, after, before map[string]any, name string) {
-	servers, ok := after[f.key].(map[string]any)
-	if !ok {
+	servers := sub(after, f.key)
+	if servers == nil {
 		return
 	}
 	delete(servers, name)
 	if _, was := before[f.key]; len(servers) == 0 && !was {
 		delete(after, f.key)
 	}
+}
+
+func sub(v map[string]any, key string) map[string]any {
+	m, _ := v[key].(map[string]any) // nil for anything else
+	return m
 }
 
 // holds checks everything that add and remove promise, for any text at all.
@@ -86,6 +92,10 @@ func holds(t interface {
 	}
 	if bytes.Equal(after, src) {
 		return false // it was there
+	}
+	if was, _ := f.entries(src); slices.ContainsFunc(was, func(o entry) bool { return o.name == e.name }) {
+		values(t, f, src, after, e) // ours, brought up to date
+		return true
 	}
 	if !subsequence(src, after) {
 		t.Fatalf("a byte of\n%q\nis lost in\n%q", src, after)
@@ -120,6 +130,11 @@ func values(t interface {
 	servers, _ := got[f.key].(map[string]any)
 	if diff := cmp.Diff(f.wanted(e), servers[e.name]); diff != "" {
 		t.Fatalf("the entry: %s\n%q", diff, after)
+	}
+	_, was := sub(want, f.key)[e.name]
+	delete(sub(want, f.key), e.name)
+	if was && f.toml && len(sub(want, f.key)) == 0 { // a table that its only entry stood for
+		delete(want, f.key)
 	}
 	without(f, got, want, e.name)
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -71,6 +71,7 @@ clients: ` + strings.Join(attach.IDs(), ", "),
 type initRun struct {
 	*initOptions
 	env      *Env
+	dir      string // as it was given
 	world    attach.World
 	server   attach.Server
 	stateDir string
@@ -118,11 +119,11 @@ func (r *initRun) choose() error {
 
 // look finds the folder, the program and the clients.
 func (r *initRun) look(dirs []string) error {
-	dir := "."
+	r.dir = "."
 	if len(dirs) > 0 {
-		dir = dirs[0]
+		r.dir = dirs[0]
 	}
-	project, err := r.folder(dir)
+	project, err := r.folder(r.dir)
 	if err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func (r *initRun) look(dirs []string) error {
 	if err := r.fit(); err != nil {
 		return err
 	}
-	if r.server.Command, err = program(); err != nil {
+	if r.server.Command, err = program(); err != nil && !r.undo { // which needs none
 		return err
 	}
 	r.found = attach.Find(r.world)

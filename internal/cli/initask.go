@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/attach"
 )
 
 // ask wants a yes from a person on the terminal, never from stdin, which may be
@@ -24,11 +25,7 @@ func (r *initRun) ask(ctx context.Context, out *initJSON) error {
 	}
 	in, tty, err := openTerminal()
 	if err != nil {
-		next := "postern init --yes"
-		if r.undo {
-			next = "postern init --undo --yes"
-		}
-		return &fault.Error{Code: fault.PolicyAsk, Op: opInit, Rule: "a person has to say yes to it, and there is no terminal to ask on", Hint: next}
+		return &fault.Error{Code: fault.PolicyAsk, Op: opInit, Rule: "a person has to say yes to it, and there is no terminal to ask on", Hint: r.unasked()}
 	}
 	defer in.Close()
 	defer tty.Close()
@@ -45,6 +42,25 @@ func (r *initRun) ask(ctx context.Context, out *initJSON) error {
 		return &fault.Error{Code: fault.PolicyAsk, Op: opInit, Rule: "it was not answered with yes, and nothing was changed", Hint: "to do it after all, run it again and answer y"}
 	}
 	return nil
+}
+
+// unasked is this command line with --yes.
+func (r *initRun) unasked() string {
+	line := "postern init --yes"
+	if r.undo {
+		line = "postern init --undo --yes"
+	}
+	for _, id := range r.clients {
+		line += " --client " + id
+	}
+	if r.dir == "." {
+		return line
+	}
+	dir, ok := attach.ShellWord(r.dir)
+	if !ok || strings.HasPrefix(dir, "-") {
+		return line + " DIR"
+	}
+	return line + " " + dir
 }
 
 // openTerminal opens the terminal of this process for reading and for writing.

@@ -140,6 +140,7 @@ func (j *initJSON) after() string {
 		fmt.Fprintf(&b, "%s: %s\n", map[string]string{"make": "made", "edit": "edited", "remove": "removed"}[c.Action], textsafe.Name(c.File))
 	}
 	if j.Undo {
+		b.WriteString("clients that run now go on until they are started again\n")
 		return b.String()
 	}
 	b.WriteString("\n")
