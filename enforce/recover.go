@@ -70,22 +70,12 @@ func (s *State) Recover(ctx context.Context) error {
 	var dead []casualty
 	for _, p := range after {
 		prefix, _, _ := strings.Cut(p.Corr, "-")
-		if !known[[2]string{p.Corr, p.Resource}] || a.alive[prefix] {
-			continue
+		if known[[2]string{p.Corr, p.Resource}] && !a.alive[prefix] && ctx.Err() == nil {
+			dead = append(dead, a.examine(prefix, p))
 		}
-		if err := ctx.Err(); err != nil {
-			return &fault.Error{Code: fault.Cancelled, Op: "record", Retry: true, Err: err}
-		}
-		dead = append(dead, a.examine(prefix, p))
 	}
-	sweep(dead) // before it is told, so that a next start does it if this one is killed too
-	for _, c := range dead {
-		if err := ctx.Err(); err != nil {
-			return &fault.Error{Code: fault.Cancelled, Op: "record", Retry: true, Err: err}
-		}
-		if err := s.log.Record(unknown(c.Pending, c.found), true); err != nil {
-			return err
-		}
+	if err := s.tell(ctx, dead); err != nil {
+		return err
 	}
 	for _, p := range processes {
 		if !p.Alive {
@@ -93,6 +83,26 @@ func (s *State) Recover(ctx context.Context) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// tell removes what the dead left unfinished and records what became of their
+// changes, in this order: a next start does both if this one is killed too.
+func (s *State) tell(ctx context.Context, dead []casualty) error {
+	if ctx.Err() == nil {
+		sweep(dead)
+	}
+	for _, c := range dead {
+		if ctx.Err() != nil {
+			break
+		}
+		if err := s.log.Record(unknown(c.Pending, c.found), true); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return &fault.Error{Code: fault.Cancelled, Op: "record", Retry: true, Err: err}
 	}
 	return nil
 }

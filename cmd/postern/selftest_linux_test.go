@@ -21,7 +21,7 @@ func TestSelftestOrdinaryUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		testenv.Missing(t, "root, to become another user")
 	}
-	box, err := os.MkdirTemp("", "selftest")
+	box, err := os.MkdirTemp("", "selftest") //nolint:usetesting // others can enter it, unlike that of a test
 	if err != nil {
 		t.Fatal(err)
 	}

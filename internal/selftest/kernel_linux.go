@@ -4,11 +4,12 @@ package selftest
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/postern-gate/postern/internal/state/disk"
 )
 
 // kernelOpen tells by which call names are opened beneath a root. What it
@@ -60,15 +61,17 @@ func kernelExchange(l *lab, t *trial) {
 // fileSystem names what the folder lies on, and tells whether two writes at
 // once have two etags there.
 func fileSystem(l *lab, t *trial) {
-	var f unix.Statfs_t
-	if err := unix.Statfs(l.root, &f); !t.needs("the file system", err) {
+	kind, err := disk.Of(l.root)
+	if !t.needs("the file system", err) {
 		return
 	}
 	t.tried++
-	kind := int64(f.Type) //nolint:unconvert // 32 bits on some processors
-	name, remote := fileSystemName(kind)
+	name := kind.Name
+	if !kind.Exact {
+		name += ", whose names are compared with the folder's entries"
+	}
 	t.about = name + "; two writes of one length within a clock tick have two etags"
-	if remote {
+	if kind.Remote {
 		t.weaker = append(t.weaker, "locks and times are only as good as what is behind this file system")
 	}
 	path := l.at("tick")
@@ -90,30 +93,4 @@ func fileSystem(l *lab, t *trial) {
 			return
 		}
 	}
-}
-
-// fileSystemName is for a person; remote ones keep files elsewhere, or leave
-// them to a program.
-func fileSystemName(kind int64) (name string, remote bool) {
-	switch kind {
-	case unix.EXT4_SUPER_MAGIC:
-		return "ext4", false
-	case unix.XFS_SUPER_MAGIC:
-		return "xfs", false
-	case unix.BTRFS_SUPER_MAGIC:
-		return "btrfs", false
-	case unix.TMPFS_MAGIC:
-		return "tmpfs", false
-	case unix.OVERLAYFS_SUPER_MAGIC:
-		return "overlay", false
-	case unix.NFS_SUPER_MAGIC:
-		return "nfs", true
-	case unix.SMB_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC:
-		return "smb", true
-	case unix.V9FS_MAGIC:
-		return "9p", true
-	case unix.FUSE_SUPER_MAGIC:
-		return "fuse", true
-	}
-	return fmt.Sprintf("type %#x, whose names are compared with the folder's entries", kind), false
 }

@@ -105,16 +105,19 @@ func (l *Log) sameVersion() error {
 // that this process knows. One that is gone says nothing.
 func (l *Log) takenOver() error {
 	info, err := os.Stat(filepath.Join(l.dir, "version"))
-	if err != nil || l.version != nil && os.SameFile(info, l.version) && info.ModTime().Equal(l.version.ModTime()) && info.Size() == l.version.Size() {
+	if err != nil {
+		return nil //nolint:nilerr // as it says
+	}
+	if was := l.version; was != nil && os.SameFile(info, was) && info.ModTime().Equal(was.ModTime()) && info.Size() == was.Size() {
 		return nil
 	}
 	if l.seg != nil { // else openNewest asks
-		err = l.sameVersion()
+		if err := l.sameVersion(); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		l.version = info
-	}
-	return err
+	l.version = info
+	return nil
 }
 
 // openNewest opens the newest segment, or makes the log.

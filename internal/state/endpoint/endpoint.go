@@ -178,17 +178,41 @@ func (h *Held) Holder(ctx context.Context, port string) (e Endpoint, ok bool) {
 		if err != nil || file == h.file || !strings.HasSuffix(e.Address, ":"+port) {
 			continue
 		}
-		brief, stop := context.WithTimeout(ctx, time.Millisecond)
-		release, err := h.dir.lock.Lock(brief, key(file))
-		stop()
-		if fault.CodeOf(err) == fault.LockHeld {
+		if h.dir.held(ctx, file) {
 			return e, true
-		}
-		if err == nil {
-			release()
 		}
 	}
 	return Endpoint{}, false
+}
+
+// Listed is an endpoint that is kept, with its file.
+type Listed struct {
+	Endpoint
+	File string
+	// Held says that a process serves it now.
+	Held bool
+}
+
+// List returns the endpoints that are kept, and makes nothing. A file that
+// can't be read is left out.
+func (d Dir) List(ctx context.Context) (all []Listed) {
+	files, _ := filepath.Glob(filepath.Join(d.path, "*.json")) // the pattern is well-formed
+	for _, file := range files {
+		if e, err := read(file); err == nil {
+			all = append(all, Listed{e, file, d.held(ctx, file)})
+		}
+	}
+	return all
+}
+
+func (d Dir) held(ctx context.Context, file string) bool {
+	brief, stop := context.WithTimeout(ctx, time.Millisecond)
+	defer stop()
+	release, err := d.lock.Lock(brief, key(file))
+	if err == nil {
+		release()
+	}
+	return fault.CodeOf(err) == fault.LockHeld
 }
 
 func (d Dir) file(folders []string) string {

@@ -25,8 +25,10 @@ func TestUnopened(t *testing.T) {
 	if err := os.Symlink("f", filepath.Join(box, "link")); err != nil {
 		t.Fatal(err)
 	}
-	if !free("f") || !free("f") { // a look leaves nothing behind
-		t.Error("nobody has it open")
+	for range 2 { // a look leaves nothing behind
+		if !free("f") {
+			t.Error("nobody has it open")
+		}
 	}
 	for _, flags := range []int{os.O_RDONLY, os.O_WRONLY, os.O_RDWR} {
 		f, err := os.OpenFile(path, flags, 0)
