@@ -130,7 +130,7 @@ func credentials(ctx context.Context, l *look) Result {
 			if err == nil && rerr == nil && d.Type().IsRegular() {
 				s.add(path, l.cfg.Policy.Evaluate(core.Request{Action: core.FSRead, Resource: core.File(r.Name, filepath.ToSlash(rel))}))
 			}
-			return nil //nolint:nilerr // the walk goes on beside it
+			return nil // the walk goes on beside what it can't read
 		})
 	}
 	switch {

@@ -54,9 +54,20 @@ func (l *look) tryLine(ctx context.Context, a attach.Attachment, program string)
 	return pass("%s: it starts, offers its tools, and refuses what nobody may read", label(a))
 }
 
-// shellLine is what a person types to see the same; it is only shown.
+// shellLine is what a person types to see the same. The line comes from a file
+// that may be somebody else's: one that a shell would read otherwise than word
+// by word is not offered for pasting.
 func shellLine(program string, args []string) string {
-	return "run it in a shell: " + strings.Join(append([]string{program}, args...), " ")
+	words := append([]string{program}, args...)
+	for _, w := range words {
+		plain := strings.IndexFunc(w, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-=:@%+,", r))
+		}) < 0
+		if !plain || w == "" {
+			return "run the line of the entry in a shell, once you have looked at it"
+		}
+	}
+	return "run it in a shell: " + strings.Join(words, " ")
 }
 
 // limitedWriter keeps the beginning and takes the rest.
