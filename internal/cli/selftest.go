@@ -80,13 +80,18 @@ func runSelftest(ctx context.Context, env *Env, o selftest.Options, asJSON bool)
 	if err != nil {
 		return err
 	}
+	return tellSelftest(env, report, asJSON)
+}
+
+// tellSelftest prints the report; its error is what does not hold.
+func tellSelftest(env *Env, report selftest.Report, asJSON bool) error {
 	out := selftestJSON{document: newDocument("selftest"), Mechanisms: report.Results}
 	problem := report.Err()
 	if f := fault.As(problem); f != nil {
 		out.Code, out.Hint = f.Code.String(), f.Next()
 	}
 	out.OK = problem == nil
-	err = answer(env.Out, asJSON, out, func(w io.Writer) { printSelftest(w, report) })
+	err := answer(env.Out, asJSON, out, func(w io.Writer) { printSelftest(w, report) })
 	switch {
 	case err != nil || problem == nil:
 		return err

@@ -58,12 +58,10 @@ func (l *look) tryLine(ctx context.Context, a attach.Attachment, program string)
 // that may be somebody else's: one that a shell would read otherwise than word
 // by word is not offered for pasting.
 func shellLine(program string, args []string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-=:@%+,"
 	words := append([]string{program}, args...)
 	for _, w := range words {
-		plain := strings.IndexFunc(w, func(r rune) bool {
-			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-=:@%+,", r))
-		}) < 0
-		if !plain || w == "" {
+		if w == "" || strings.Trim(w, plain) != "" {
 			return "run the line of the entry in a shell, once you have looked at it"
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/fsserver"
 	"github.com/postern-gate/postern/internal/listen"
@@ -104,6 +106,21 @@ func open(ctx context.Context, h http.Handler, _ listen.Rules) (string, func(), 
 	}, nil
 }
 
+// wide serves the folder around the one that is guarded.
+func wide(o fsserver.Options) fsserver.Options {
+	root, err := pathguard.OpenRoot(filepath.Dir(o.Gate.Workspace.Roots()[0].Resolved()), pathguard.Options{Name: "project"})
+	if err == nil {
+		var w *pathguard.Workspace
+		if w, err = pathguard.NewWorkspace(root); err == nil {
+			o.Gate.Workspace = w
+		}
+	}
+	if err != nil {
+		panic(err)
+	}
+	return o
+}
+
 // TestBroken: of a guard that lacks something exactly that is found missing.
 func TestBroken(t *testing.T) {
 	tests := map[string]struct {
@@ -118,6 +135,7 @@ func TestBroken(t *testing.T) {
 			hooks{recorder: func(s *enforce.State) enforce.Recorder { return silent{s} }},
 			[]string{"recorded-first", "unrecorded-refused"},
 		},
+		"a root that is too wide":  {hooks{server: wide}, []string{"outside-read", "outside-write"}},
 		"a listener without rules": {hooks{listener: open}, []string{"http"}},
 		"text without envelopes": {
 			hooks{server: func(o fsserver.Options) fsserver.Options { o.Bare = true; return o }}, []string{"envelope"},
