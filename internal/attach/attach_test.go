@@ -380,3 +380,80 @@ func TestJournalIsRead(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// What is displaced is compared even if it changed after the last look.
+func TestWriteCompares(t *testing.T) {
+	p := newPlace(t)
+	p.put(p.project(".mcp.json"), "{}")
+	plan := p.attach("claude-code")
+	p.put(p.project(".mcp.json"), `{"theirs": 1}`)
+	if err := plan.write(plan.Changes[0]); fault.CodeOf(err) != fault.PreconditionFailed {
+		t.Errorf("%v", err)
+	}
+	if got := p.get(p.project(".mcp.json")); got != `{"theirs": 1}` {
+		t.Error(got)
+	}
+}
+
+// A flag that somebody has added to our line is neither lost nor trusted.
+func TestFlagAddedByHand(t *testing.T) {
+	p := newPlace(t)
+	p.apply(p.attach("cursor"))
+	text := strings.Replace(p.get(p.project(".cursor/mcp.json")), `"cursor", `, `"cursor", "--read-only", `, 1)
+	p.put(p.project(".cursor/mcp.json"), text)
+	if _, err := NewPlan(p.w, Server{Command: program}, []Client{client(t, "cursor")}, nil); fault.CodeOf(err) != fault.ConfigInvalid {
+		t.Errorf("%v", err)
+	}
+	text = strings.Replace(text, `"--read-only", "`+p.w.Project+`"`, `"`+p.w.Project+`", "--policy", "evil"`, 1)
+	p.put(p.project(".cursor/mcp.json"), text)
+	if _, err := NewPlan(p.w, Server{Command: program}, []Client{client(t, "cursor")}, nil); fault.CodeOf(err) != fault.ConfigInvalid {
+		t.Errorf("%v", err)
+	}
+}
+
+// Nor is a member that changes what our program does.
+func TestMemberAddedByHand(t *testing.T) {
+	for _, member := range []string{`"env": {"LD_PRELOAD": "x"}`, `"cwd": "/"`, `"trust": true`, `"command": "x"`, `"type": "http"`} {
+		p := newPlace(t)
+		p.put(p.project(".mcp.json"), `{"mcpServers": {"postern": {"command": "`+program+`", "args": ["serve", "--agent", "claude-code", "`+p.w.Project+`"], `+member+`}}}`)
+		if _, err := NewPlan(p.w, Server{Command: program}, []Client{client(t, "claude-code")}, nil); fault.CodeOf(err) != fault.ConfigInvalid {
+			t.Errorf("%s: %v", member, err)
+		}
+		if plan := p.undo(); len(plan.Changes) != 0 {
+			t.Errorf("%s: %+v", member, plan.Changes)
+		}
+	}
+}
+
+// An entry that is brought up to date goes with the file that was made for it.
+func TestUndoAfterUpdate(t *testing.T) {
+	p := newPlace(t)
+	p.apply(p.attach("cursor"))
+	moved, err := NewPlan(p.w, Server{Command: "/new/postern"}, []Client{client(t, "cursor")}, nil)
+	if err != nil || len(moved.Changes) != 1 || moved.Changes[0].New {
+		t.Fatalf("%v %+v", err, moved)
+	}
+	p.apply(moved)
+	p.apply(p.undo())
+	if there(p.project(".cursor")) {
+		t.Error("the file is left")
+	}
+}
+
+// Another folder of the same name keeps its entry, also with nothing remembered.
+func TestUndoLeavesTheOther(t *testing.T) {
+	p := newPlace(t)
+	p.apply(p.attach("codex"))
+	other := newPlace(t)
+	other.w.Home = p.w.Home
+	other.apply(other.attach("codex"))
+	config := p.home(".codex/config.toml")
+	if n := strings.Count(p.get(config), "\n[mcp_servers.postern-my-project"); n != 2 {
+		t.Fatal(p.get(config))
+	}
+	other.state = filepath.Join(t.TempDir(), "none")
+	other.apply(other.undo())
+	if got := p.get(config); !strings.Contains(got, p.w.Project) || strings.Contains(got, other.w.Project) {
+		t.Error(got)
+	}
+}
