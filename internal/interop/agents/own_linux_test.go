@@ -58,6 +58,7 @@ func TestClaudeCodeOwnTools(t *testing.T) {
 				Call{Tool: "Write", Input: object{"file_path": at("own.md"), "content": "own\n"}},
 				Call{Tool: "Read", Input: object{"file_path": at("notes.md")}}, // else it may not edit
 				Call{Tool: "Edit", Input: object{"file_path": at("notes.md"), "old_string": "milk", "new_string": "rum"}},
+				Call{Tool: "EnterWorktree", Input: object{"name": "x"}},
 			)
 			s.Args = c.args
 			results := s.Run(t)
