@@ -49,7 +49,7 @@ func newDoctor(env *Env) *cobra.Command {
 		Long: `the program, the policy, the folders, the state directory, the log and the
 clients that are attached, check by check: pass, warn, fail, or skipped where
 there is nothing to look at. below what is not right stands what to do about it.
-nothing is repaired. without DIR the folders are those of the policy, or this one
+nothing is repaired. without DIR the folders are the policy's, or this one
 
 the line of each client is started as the client would, up to a refusal, with a
 state directory of its own; of another program than this one only if its name is

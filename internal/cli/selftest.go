@@ -35,12 +35,12 @@ func newSelftest(env *Env) *cobra.Command {
 the system keeps temporary files, and removed at the end. one line a mechanism:
 
   held      every attack was refused
-  weaker    it holds in another way here, and guarantees less: the line says what
+  weaker    it holds in another way here, and guarantees less, as the line says
   MISSING   an attack got through
   untested  nothing can be said: an attack didn't work without the guard either
 
-each attack is first made without the guard, on the same files, and must succeed:
-else it shows nothing
+each attack is first made without the guard, on the same files, and must succeed
+there: else it shows nothing
 
 exit 0 when all hold, weaker ones too; 6 when one is missing or untested`,
 		DisableFlagsInUseLine: true,
