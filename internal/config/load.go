@@ -51,9 +51,17 @@ type Config struct {
 	Agents []string
 	// Warnings are for a person, one line each.
 	Warnings []string
+	// Idle are the keys that a file states and this release doesn't heed.
+	Idle []Idle
 
 	sources []source
 	parts   Parts
+}
+
+// Idle are keys of one file.
+type Idle struct {
+	File string   `json:"file"`
+	Keys []string `json:"keys"`
 }
 
 // Load reads every layer. Errors are faults: ConfigInvalid with an *Invalid as
@@ -193,6 +201,9 @@ func (l *loader) tell() {
 	for _, d := range l.docs {
 		for name := range d.layer.Agents {
 			agents[name] = true
+		}
+		if len(d.idle) > 0 {
+			l.out.Idle = append(l.out.Idle, Idle{d.name, slices.Clone(d.idle)})
 		}
 		if len(d.idle) > 0 && !d.project {
 			l.out.Warnings = append(l.out.Warnings, d.name+": set but without effect in this release: "+strings.Join(d.idle, ", "))
