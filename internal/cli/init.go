@@ -34,6 +34,8 @@ type initOptions struct {
 
 func newInit(env *Env) *cobra.Command {
 	var o initOptions
+	ids := attach.IDs()
+	half := len(ids) / 2
 	cmd := &cobra.Command{
 		Use:   "init [flags] [DIR]",
 		Short: "attach the agents that are here to a folder, guarded",
@@ -49,7 +51,7 @@ every other byte of a file stays as it is. a file that can't be edited without
 a guess is refused, and then nothing at all is written. what was added is
 remembered, so that --undo takes out exactly that, also after other changes
 
-clients: ` + strings.Join(attach.IDs(), ", "),
+clients: ` + strings.Join(ids[:half], ", ") + ",\n  " + strings.Join(ids[half:], ", "),
 		DisableFlagsInUseLine: true,
 		Args:                  atMostOne,
 		RunE:                  func(cmd *cobra.Command, dirs []string) error { return o.run(cmd.Context(), env, dirs) },
