@@ -149,11 +149,18 @@ func (x *explanation) differs() bool {
 		return false
 	case x.code() == fault.ConfirmMissing: // a deny comes before it, an ask after it
 		return x.now.verdict.Decision == core.Deny || !x.w.live.ConfirmRequired(x.now.request.Action)
-	case x.code().Kind() == fault.KindFailure:
+	case !x.judgedByName():
 		told, _ := core.ParseDecision(x.told.Decision)
 		return x.now.verdict.Decision < told
 	}
 	return x.now.verdict.Decision.String() != x.told.Decision
+}
+
+// judgedByName reports whether the name and the policy alone decided: anything
+// else depends on what the call said or on what was there.
+func (x *explanation) judgedByName() bool {
+	code := x.code()
+	return code == fault.OK || code.Kind() == fault.KindDenial && (strings.HasPrefix(code.String(), "policy.") || strings.HasPrefix(code.String(), "path."))
 }
 
 // elsewhere reports whether it was decided by what the record doesn't name, as
