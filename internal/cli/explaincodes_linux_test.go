@@ -29,7 +29,6 @@ type codeCase struct {
 	tool       string
 	args       map[string]any
 	then       map[string]any // nil where nothing leads anywhere
-	thenTool   string         // "" for the same
 	kind       string
 	setup      func(*place)
 	fromAnswer func(*session) // completes then
