@@ -91,12 +91,23 @@ func runsByItself() []entry {
 			name: "autostart", anyway: "**/spool/cron/**\n**/etc/crontab\n**/etc/cron.*/**",
 			home: ".config/autostart/**\n.config/systemd/**\n.local/share/systemd/user/**\nLibrary/LaunchAgents/**",
 		},
-		{name: "agents", anyway: "**/.claude/settings*.json\n**/.claude/hooks/**\n**/.mcp.json\n**/.cursor/mcp.json\n" +
-			"**/.cursor/hooks.json\n**/.codex/**\n**/.gemini/settings.json\n**/.qwen/settings.json\n**/.roo/mcp.json\n**/.amazonq/mcp.json\n" +
-			"**/.github/hooks/**\n**/.windsurf/**\n" +
-			"**/.kiro/**\n**/.opencode/**"},
-		{name: "editors", anyway: "**/.vscode/tasks.json\n**/.vscode/launch.json\n**/.vscode/settings.json\n" +
-			"**/.vscode/mcp.json\n**/.idea/workspace.xml\n**/.envrc"},
+		// Settings start servers, commands and hooks; commands, agents, skills and
+		// plugins bring tools and lines of a shell with them.
+		{
+			name: "agents", anyway: "**/.claude/settings*.json\n**/.claude/hooks/**\n**/.claude/commands/**\n" +
+				"**/.claude/agents/**\n**/.claude/skills/**\n**/.claude/plugins/**\n**/.mcp.json\n**/.cursor/mcp.json\n" +
+				"**/.cursor/hooks.json\n**/.codex/**\n**/.gemini/settings.json\n**/.gemini/commands/**\n**/.gemini/extensions/**\n" +
+				"**/.qwen/settings.json\n**/.roo/mcp.json\n**/.amazonq/mcp.json\n**/.github/hooks/**\n**/.windsurf/**\n" +
+				"**/.kiro/**\n**/.opencode/**\n**/opencode.json\n**/opencode.jsonc",
+			home: ".claude.json\n.copilot/**\n.codeium/windsurf/**\n.config/opencode/**\n.config/Claude/**\n" +
+				"Library/Application Support/Claude/**\nAppData/Roaming/Claude/**",
+		},
+		{
+			name: "editors", anyway: "**/.vscode/tasks.json\n**/.vscode/launch.json\n**/.vscode/settings.json\n" +
+				"**/.vscode/mcp.json\n**/.zed/settings.json\n**/.zed/tasks.json\n**/.zed/debug.json\n**/.idea/workspace.xml\n**/.envrc",
+			home: ".config/Code*/User/**\nLibrary/Application Support/Code*/User/**\nAppData/Roaming/Code*/User/**\n" +
+				".config/zed/**\nAppData/Roaming/Zed/**",
+		},
 		{name: ownFiles, anyway: "**/.postern/**\n**/.config/postern/**"},
 	}
 }

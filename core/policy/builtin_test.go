@@ -51,10 +51,10 @@ func TestBuiltinLists(t *testing.T) {
 		"git":       "!.git/hooks/pre-commit !.git/hooks !.GIT/Config !a/.git/config !.git/modules/a/b/hooks/x !.git/modules/a/config !.gitconfig !.config/git/ignore !.git/worktrees/w/config.worktree !.git !sub/.git !.git/HEAD !.git/refs !.git/remotes/origin !.git/commondir !.git/sub/.git !.git/x/.git/y/config !.husky/pre-commit",
 		"shell":     "!.bashrc !.ZSHRC !.config/fish/config.fish !.profile !.xsessionrc",
 		"autostart": "!.config/autostart/x !.config/systemd/user/a !Library/LaunchAgents/x !var/spool/cron/u !etc/crontab !etc/cron.d/x",
-		"agents":    "!.claude/settings.json !.claude/settings.local.json !.claude/hooks/x !.mcp.json !a/.cursor/mcp.json !.cursor/hooks.json !.codex/config.toml !.gemini/settings.json !.github/hooks/x !.windsurf/x !.kiro/x !.opencode/x",
-		"editors":   "!.vscode/tasks.json !a/.vscode/settings.json !.idea/workspace.xml !.envrc",
+		"agents":    "!.claude/settings.json !.claude/settings.local.json !.claude/hooks/x !.mcp.json !a/.cursor/mcp.json !.cursor/hooks.json !.codex/config.toml !.gemini/settings.json !.github/hooks/x !.windsurf/x !.kiro/x !.opencode/x !opencode.json !a/opencode.jsonc !.claude/commands/x !a/.claude/agents/x !.claude/skills/a/x !.claude/plugins/x !.gemini/commands/x !.gemini/extensions/a/x !.claude.json !.copilot/mcp-config.json !.codeium/windsurf/mcp_config.json !.config/Claude/x !.config/opencode/x",
+		"editors":   "!.vscode/tasks.json !a/.vscode/settings.json !.idea/workspace.xml !.envrc !.zed/settings.json !a/.zed/tasks.json !.zed/debug.json !.config/zed/x !.config/Code/User/profiles/a/mcp.json",
 		"postern":   "!.postern/policy.yaml !.postern !bin/postern", "postern-state": "st[a]te/keys/log .local/state/postern/x",
-		"": "main.go .env.example a/.env.template x.pub id_rsa.pub .npmrc docker/.bashrc a/.profile .git/info/exclude .gitignore .github/x .claude/commands/x .vscode/extensions.json environment .github/workflows/ci.yml stae/x bin/postern2 monkey a.keys",
+		"": "main.go .env.example a/.env.template x.pub id_rsa.pub .npmrc docker/.bashrc a/.profile .git/info/exclude .gitignore .github/x .claude/x a/.claude.json a/.copilot/x .gemini/x .config/Code/x opencode.yaml CLAUDE.md AGENTS.md .cursorrules .pre-commit-config.yaml .devcontainer/devcontainer.json .vscode/extensions.json environment .github/workflows/ci.yml stae/x bin/postern2 monkey a.keys",
 	}
 	for entry, names := range tests {
 		for name := range strings.FieldsSeq(names) {
@@ -71,7 +71,7 @@ func TestBuiltinLists(t *testing.T) {
 			}
 		}
 	}
-	for name, entry := range map[string]string{"home/ann/.bashrc": "shell", "home/ann/.config/git/config": "git", "home/.bashrc": "", "x/home/ann/.bashrc": ""} {
+	for name, entry := range map[string]string{"home/ann/.bashrc": "shell", "home/ann/.config/git/config": "git", "home/ann/.claude.json": "agents", "home/ann/.config/zed/tasks.json": "editors", "home/.bashrc": "", "x/home/ann/.bashrc": ""} {
 		if got := p.Evaluate(core.Request{Action: core.FSWrite, Resource: core.File("all", name)}); got.Reason.Builtin != entry {
 			t.Errorf("%q: entry %q, want %q", name, got.Reason.Builtin, entry)
 		}
