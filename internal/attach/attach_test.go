@@ -84,9 +84,13 @@ func (p *place) apply(plan *Plan) {
 	}
 }
 
-func (p *place) undo() *Plan {
+func (p *place) undo(ids ...string) *Plan {
 	p.t.Helper()
-	plan, err := PlanUndo(p.w, Server{Command: program}, p.state, nil)
+	var named []Client
+	for _, id := range ids {
+		named = append(named, client(p.t, id))
+	}
+	plan, err := PlanUndo(p.w, Server{Command: program}, p.state, named)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -108,7 +112,7 @@ func TestEveryClient(t *testing.T) {
 		if c.project == nil {
 			name = "postern-my-project"
 		}
-		want := []Attachment{{Client: c, File: where, Entry: name, Command: program, Args: []string{"serve", "--agent", c.ID, p.w.Project}, InProject: c.project != nil}}
+		want := []Attachment{{Client: c, File: where, Entry: name, Command: program, Args: []string{"serve", "--agent", c.ID, p.w.Project}, InProject: c.project != nil, Everywhere: c.project == nil}}
 		if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b Client) bool { return a.ID == b.ID })); diff != "" || errs != nil {
 			t.Errorf("%s: %v %s", c.ID, errs, diff)
 		}

@@ -22,6 +22,9 @@ type Attachment struct {
 	Foreign bool
 	// InProject says that the file is one of the project's.
 	InProject bool
+	// Everywhere says that the client offers the entry in every session, in
+	// whatever folder that is.
+	Everywhere bool
 }
 
 // Attached returns the entries of the clients' files, the project's and the
@@ -54,17 +57,19 @@ func (c Client) attachedIn(w World, d *disk, f file) ([]Attachment, error) {
 	if err != nil {
 		return nil, err
 	}
+	shared := len(entries)
 	if c.ID == "claude-code" && !f.project {
 		entries = append(entries, ofFolder(at.text, w.Project)...)
 	}
 	var all []Attachment
-	for _, e := range entries {
+	for i, e := range entries {
 		mine := e.name == Server{}.serverName(w, f.project)
 		if !e.serves() && !mine {
 			continue
 		}
 		all = append(all, Attachment{
 			Client: c, File: f.path, Entry: e.name, Command: e.command, Args: e.args, Foreign: !e.serves(), InProject: f.project,
+			Everywhere: !f.project && i < shared,
 		})
 	}
 	return all, nil

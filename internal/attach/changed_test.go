@@ -3,6 +3,7 @@
 package attach
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,8 +35,82 @@ func TestUndoAfterChanges(t *testing.T) {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}
-	if len(plan.Kept) != 1 || !strings.Contains(plan.Kept[0], "mcp_config.json:3:") || !strings.Contains(p.get(p.home(".codeium/windsurf/mcp_config.json")), "disabled") {
-		t.Errorf("%q", plan.Kept)
+	if len(plan.Left) != 1 || !strings.Contains(plan.Left[0], "mcp_config.json:3:") || !strings.Contains(p.get(p.home(".codeium/windsurf/mcp_config.json")), "disabled") {
+		t.Errorf("%q", plan.Left)
+	}
+	if again := p.undo(); len(again.Left) != 1 || len(again.Changes) != 0 { // it is still remembered
+		t.Errorf("%q", again.Left)
+	}
+}
+
+// What init isn't remembered to have added is a person's own, also if it reads
+// the same, until its client is named.
+func TestUndoLeavesWhatIsNotRemembered(t *testing.T) {
+	p := newPlace(t)
+	p.apply(p.attach("cursor"))
+	own := client(t, "claude-code").Paste(p.w, Server{Command: program}).Text
+	p.put(p.project(".mcp.json"), own)
+	p.put(p.home(".codex/config.toml"), client(t, "codex").Paste(p.w, Server{Command: program}).Text)
+	if plan := p.attach("claude-code", "codex"); !plan.Idle() {
+		t.Fatalf("%+v", plan.Changes) // control: they read as init writes them
+	}
+	plan := p.undo()
+	if len(plan.Changes) != 1 || plan.Changes[0].Client != "cursor" || len(plan.Kept) != 2 || len(plan.Left) != 0 {
+		t.Errorf("%+v %q %q", plan.Changes, plan.Kept, plan.Left)
+	}
+	p.apply(plan)
+	if got := p.get(p.project(".mcp.json")); got != own {
+		t.Error(got)
+	}
+	if plan = p.undo("claude-code"); len(plan.Changes) != 1 {
+		t.Errorf("%+v", plan.Changes)
+	}
+}
+
+// A file that can't be written is named and stays remembered, and the others go.
+func TestUndoGoesOnWithoutAFile(t *testing.T) {
+	p := newPlace(t)
+	p.put(p.project(".cursor/mcp.json"), "{}")
+	p.apply(p.attach("cursor", "codex"))
+	if err := os.Chmod(p.project(".cursor/mcp.json"), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	plan := p.undo()
+	if len(plan.Left) != 1 || !strings.HasPrefix(plan.Left[0], p.project(".cursor/mcp.json")+": ") {
+		t.Errorf("%q", plan.Left)
+	}
+	p.apply(plan)
+	if there(p.home(".codex")) {
+		t.Error("codex is not undone")
+	}
+	if err := os.Chmod(p.project(".cursor/mcp.json"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.apply(p.undo())
+	if got := p.get(p.project(".cursor/mcp.json")); got != "{}" {
+		t.Error(got)
+	}
+}
+
+// Two folders whose names come to the same letters get two entries, and each
+// undoes its own.
+func TestNamesThatFoldToOne(t *testing.T) {
+	p := newPlace(t)
+	other := *p
+	other.w.Project, p.w.Project = p.w.Project+" ümläut 日本", p.w.Project+" ömlöut 中国"
+	for _, one := range []*place{p, &other} {
+		if err := os.Mkdir(one.w.Project, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		one.apply(one.attach("codex"))
+	}
+	config := p.home(".codex/config.toml")
+	if n := strings.Count(p.get(config), "\n[mcp_servers.postern-my-project-ml-ut"); n != 2 || !strings.Contains(p.get(config), "ml-ut-"+shortHash(other.w.Project)+"]") {
+		t.Fatal(p.get(config))
+	}
+	other.apply(other.undo())
+	if got := p.get(config); !strings.Contains(got, "ml-ut]") || strings.Contains(got, "日") {
+		t.Error(got)
 	}
 }
 
@@ -110,7 +185,7 @@ func TestUndoLeavesTheOther(t *testing.T) {
 		t.Fatal(p.get(config))
 	}
 	other.state = filepath.Join(t.TempDir(), "none")
-	other.apply(other.undo())
+	other.apply(other.undo("codex"))
 	if got := p.get(config); !strings.Contains(got, p.w.Project) || strings.Contains(got, other.w.Project) {
 		t.Error(got)
 	}

@@ -26,6 +26,7 @@ const (
 type spot struct {
 	path    string
 	project bool
+	policy  bool
 	missing []string // directories that have to be made, the outermost first
 	name    pathguard.Name
 	text    []byte
@@ -50,10 +51,11 @@ func (d *disk) close() {
 	}
 }
 
-// file is a place of a client's file.
+// file is a place of a client's file, or of a policy, which no client has.
 type file struct {
 	path    string
 	project bool
+	policy  bool
 }
 
 // files are the places where the client's entries may be, the project's first.
@@ -61,18 +63,18 @@ func (c Client) files(w World) []file {
 	var all []file
 	if w.Project != "" {
 		for _, name := range c.project {
-			all = append(all, file{filepath.Join(w.Project, filepath.FromSlash(name)), true})
+			all = append(all, file{filepath.Join(w.Project, filepath.FromSlash(name)), true, false})
 		}
 	}
 	if at := c.userFile(w); at != "" {
-		all = append(all, file{at, false})
+		all = append(all, file{at, false, false})
 	}
 	return all
 }
 
 // read opens a file and reads it. An absent one is no error.
 func (d *disk) read(f file) (*spot, error) {
-	s := &spot{path: f.path, project: f.project}
+	s := &spot{path: f.path, project: f.project, policy: f.policy}
 	root, real := d.project, f.path
 	if !f.project {
 		var err error
@@ -107,6 +109,8 @@ const op = "init"
 
 // leaveOut is the next step where a client's file can't be edited.
 const leaveOut = "mend the file, or leave its client out: postern init --client ID"
+
+const linked = "a link in a project is not followed: it may lead to a file that is not the project's"
 
 // resolve follows the links of a path in the home folder as far as it exists.
 func resolve(path string) (string, error) {
@@ -206,8 +210,14 @@ func (d *disk) refused(s *spot, err error) error {
 		f.Code, f.Hint = fault.PathSymlink, ""
 	}
 	switch {
+	case s.policy && f.Code == fault.IOFailed:
+		f.Hint = "give yourself access to it: every project gets a policy beside its clients' entries"
+	case s.policy && f.Code != fault.PathSymlink:
+		f.Hint = "make it a file that can be read and written"
+	case f.Code == fault.PathSymlink && s.project && s.policy:
+		f.Rule, f.Hint = linked, "replace the link by the file itself"
 	case f.Code == fault.PathSymlink && s.project:
-		f.Rule = "a link in a project is not followed: it may lead to a file that is not the project's"
+		f.Rule = linked
 		f.Hint = "replace the link by the file itself, or leave its client out: postern init --client ID"
 	case f.Code == fault.PathSymlink && f.Hint != "":
 	case f.Code == fault.IOFailed:
@@ -220,7 +230,7 @@ func (d *disk) refused(s *spot, err error) error {
 
 // unchanged refuses a file that is not as it was read any more.
 func (d *disk) unchanged(s *spot) error {
-	now, err := d.read(file{s.path, s.project})
+	now, err := d.read(file{s.path, s.project, s.policy})
 	if err != nil {
 		return err
 	}

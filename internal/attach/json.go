@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
 )
@@ -89,8 +90,17 @@ func parseProblem(text []byte, err error) *problem {
 	for range line - 1 {
 		at += bytes.IndexByte(text[at:], '\n') + 1
 	}
-	said, _, _ := strings.Cut(m[3], ": ") // what follows may be the file's own text, of any length
-	return wrong(min(at+column-1, len(text)), "%s", said)
+	at = min(at+column-1, len(text))
+	rest := bytes.TrimLeft(text[at:], " \t\r\n")
+	found := "the end of the file"
+	if len(rest) > 0 {
+		r, _ := utf8.DecodeRune(rest)
+		found = strconv.QuoteRuneToASCII(r)
+	}
+	if strings.HasSuffix(m[3], "unexpected EOF") {
+		found = "the end of the file, before everything is closed"
+	}
+	return wrong(at, "it is not valid JSON: line %d, column %d is not the place for %s", line, column, found)
 }
 
 // tooDeep returns where nesting passes maxDepth, or -1.

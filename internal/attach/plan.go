@@ -32,9 +32,11 @@ type Change struct {
 // Plan is everything that is to be changed, computed and checked.
 type Plan struct {
 	Changes []Change
-	// Kept says of what undoing leaves, and why, one line each. The lines name
-	// files: draw them safely.
-	Kept []string
+	// Kept says of what undoing leaves since init didn't add it or a person made
+	// it theirs, Left of what it should have taken out and can't, and why, one
+	// line each. What is left stays remembered. The lines name files: draw them
+	// safely.
+	Kept, Left []string
 	// Attached are the clients that have their entry once the plan is applied.
 	Attached []Attachment
 
@@ -79,7 +81,7 @@ func NewPlan(w World, s Server, clients []Client, files []File) (*Plan, error) {
 }
 
 func (p *Plan) make(f File) error {
-	s, err := p.disk.read(file{f.Path, f.InProject})
+	s, err := p.disk.read(file{f.Path, f.InProject, true})
 	if err != nil || s.exists {
 		return err
 	}
@@ -118,7 +120,7 @@ func (p *Plan) attach(c Client, s Server) error {
 	if prob != nil {
 		return unfit(at, prob)
 	}
-	p.Attached = append(p.Attached, Attachment{Client: c, File: f.path, Entry: e.name, Command: e.command, Args: e.args, InProject: f.project})
+	p.Attached = append(p.Attached, Attachment{Client: c, File: f.path, Entry: e.name, Command: e.command, Args: e.args, InProject: f.project, Everywhere: !f.project})
 	if at.exists && string(after) == string(at.text) {
 		return nil
 	}

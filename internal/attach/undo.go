@@ -4,15 +4,18 @@ package attach
 
 import (
 	"bytes"
+	"fmt"
 	"path/filepath"
 	"slices"
 
 	"github.com/postern-gate/postern/core/fault"
 )
 
-// PlanUndo computes what takes the clients' entries for the project out again,
-// and with clients nil also the files that init made. It goes by what is
-// remembered and by what is there, so that it also works where nothing is.
+// PlanUndo computes what takes out again what init is remembered to have added
+// for the project: the clients' entries, and with clients nil also the files
+// that it made. Of clients that are named it also takes out an entry of the name
+// and form that init writes, without it being remembered. What can't be taken
+// out is in Left, and keeps nothing else from it.
 func PlanUndo(w World, s Server, stateDir string, clients []Client) (*Plan, error) {
 	j, err := readJournal(stateDir, w.Project)
 	if err != nil {
@@ -25,18 +28,12 @@ func PlanUndo(w World, s Server, stateDir string, clients []Client) (*Plan, erro
 	}
 	for _, c := range all {
 		for _, f := range c.where(w, j) {
-			if err := p.detach(c, s, f, j); err != nil {
-				p.Close()
-				return nil, err
-			}
+			p.detach(c, s, f, j, clients != nil)
 		}
 	}
 	if clients == nil {
 		for _, r := range j.Files {
-			if err := p.unmake(r); err != nil {
-				p.Close()
-				return nil, err
-			}
+			p.unmake(r)
 		}
 	}
 	return p, nil
@@ -52,7 +49,7 @@ func (c Client) where(w World, j journal) []file {
 		}
 	}
 	for _, r := range j.Files {
-		if f := (file{r.Path, r.InProject}); r.Client == c.ID && !slices.Contains(all, f) && r.fits(w.Project) {
+		if f := (file{r.Path, r.InProject, false}); r.Client == c.ID && !slices.Contains(all, f) && r.fits(w.Project) {
 			all = append(all, f)
 		}
 	}
@@ -66,48 +63,67 @@ func (r record) fits(project string) bool {
 	return filepath.IsAbs(r.Path) && (err == nil && filepath.IsLocal(rel)) == r.InProject
 }
 
-// detach takes our entries out of one file.
-func (p *Plan) detach(c Client, s Server, f file, j journal) error {
+// detach takes our entries out of one file: those that are remembered, and with
+// named those that look like init's.
+func (p *Plan) detach(c Client, s Server, f file, j journal, named bool) {
 	at, old, err := p.disk.entries(c, f)
 	if err != nil {
+		why := undone(err)
 		if j.has(f.path) {
-			return err
+			p.Left = append(p.Left, why)
+		} else { // nothing of ours is known to be there
+			p.Kept = append(p.Kept, why)
 		}
-		p.Kept = append(p.Kept, fault.As(err).Error()) // nothing of ours is known to be there
-		return nil
-	}
-	if !at.exists {
-		p.forget(c, f, j)
-		return nil
+		return
 	}
 	text, change := at.text, Change{Client: c.ID, Path: f.path, InProject: f.project, Before: at.text, spot: at}
-	var isNew bool
+	var isNew, left bool
 	for _, e := range old {
 		r, known := j.find(f.path, e.name)
-		if !known && !s.own(p.world, f.project, e) {
+		switch {
+		case known:
+			isNew = isNew || r.New
+		case !s.own(p.world, f.project, e):
+			if e.serves() && slices.Contains(e.args, p.world.Project) {
+				p.Kept = append(p.Kept, fmt.Sprintf("%s: the entry %q runs postern for this folder, and init is not remembered to have added it", f.path, e.name))
+			}
+			continue
+		case !named:
+			p.Kept = append(p.Kept, fmt.Sprintf("%s: init is not remembered to have added the entry %q; postern init --undo --client %s takes it out", f.path, e.name, c.ID))
 			continue
 		}
 		var m *made
 		if known {
-			m, isNew = &r.Made, isNew || r.New
+			m = &r.Made
 		}
 		after, prob := c.form.remove(text, e.name, m)
 		if prob != nil {
-			p.Kept = append(p.Kept, f.path+prob.place(at.text)+": "+prob.text)
+			left = true
+			p.Left = append(p.Left, f.path+prob.place(at.text)+": "+prob.text)
 			continue
 		}
 		text, change.Entry = after, e.name
 	}
-	p.forget(c, f, j)
-	if bytes.Equal(text, at.text) {
-		return nil
+	if !bytes.Equal(text, at.text) {
+		change.After = text
+		if isNew && c.form.nothing(text) {
+			change.After, change.Remove = nil, true
+		}
+		if err := p.disk.canWrite(at, change.Remove); err != nil {
+			p.Left = append(p.Left, undone(err))
+			return
+		}
+		p.Changes = append(p.Changes, change)
 	}
-	change.After = text
-	if isNew && c.form.nothing(text) {
-		change.After, change.Remove = nil, true
+	if !left {
+		p.forget(c, f, j)
 	}
-	p.Changes = append(p.Changes, change)
-	return p.disk.canWrite(at, change.Remove)
+}
+
+// undone is an error as a line, since undoing goes on without the file.
+func undone(err error) string {
+	f := fault.As(err)
+	return f.Resource + ": " + f.Because()
 }
 
 // own reports whether an entry is one that init writes for this project.
@@ -149,22 +165,25 @@ func (j journal) find(path, entry string) (record, bool) {
 }
 
 // unmake removes a file that init made, if it is as it was written.
-func (p *Plan) unmake(r record) error {
+func (p *Plan) unmake(r record) {
 	if r.Client != "" || !r.fits(p.world.Project) {
-		return nil
+		return
 	}
-	at, err := p.disk.read(file{r.Path, r.InProject})
-	if err != nil {
-		return err
-	}
-	switch {
-	case at.exists && hash(at.text) != r.Sum:
+	at, err := p.disk.read(file{r.Path, r.InProject, true})
+	if err == nil && at.exists && hash(at.text) != r.Sum {
 		p.Kept = append(p.Kept, r.Path+": it was changed since init wrote it")
 		p.done = append(p.done, record{Path: r.Path})
-		return nil
-	case at.exists:
+		return
+	}
+	if err == nil {
+		err = p.disk.canWrite(at, true)
+	}
+	if err != nil {
+		p.Left = append(p.Left, undone(err))
+		return
+	}
+	if at.exists {
 		p.Changes = append(p.Changes, Change{Path: r.Path, InProject: r.InProject, Before: at.text, Remove: true, spot: at})
 	}
 	p.done = append(p.done, r)
-	return p.disk.canWrite(at, true)
 }
