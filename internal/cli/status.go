@@ -138,7 +138,7 @@ func (s statusJSON) print(w io.Writer) {
 	for _, f := range s.Files {
 		line("policy", textsafe.Name(f))
 	}
-	line("version", s.Policy)
+	line("rules", "hash "+s.Policy)
 	state := textsafe.Name(s.State)
 	if !s.Made {
 		state += " (not made yet)"
@@ -155,8 +155,9 @@ func (s statusJSON) print(w io.Writer) {
 	s.surroundings.print(line)
 }
 
-// logOf looks at the log as a start would and changes nothing: not even a
-// missing one is made.
+// logOf looks at the ends of the log as a start does before it answers, and
+// changes nothing: not even a missing one is made. What lies between them is
+// not read, since that takes time: doctor and log verify do.
 func logOf(stateDir string) (l logJSON) {
 	size, err := l.measure(stateDir)
 	if err != nil {
@@ -223,5 +224,5 @@ func (l logJSON) String() string {
 		return text + ", not signed yet"
 	}
 	age := max(0, time.Since(*l.LastSigned)).Round(time.Second)
-	return fmt.Sprintf("%s, %d records signed %s ago", text, l.Signed, age)
+	return fmt.Sprintf("%s, %d records signed %s ago, not looked through: postern log verify", text, l.Signed, age)
 }

@@ -180,7 +180,6 @@ func checkGit(ctx context.Context, l *look) []Result {
 	if err == nil && strings.TrimSpace(string(out)) == "explicit" {
 		return one(pass("git obeys no repository that hides in a folder (safe.bareRepository is explicit)"))
 	}
-	r := pass("git obeys a repository without .git that an agent writes into a folder, once you run git there")
-	r.Hint = "git config --global safe.bareRepository explicit"
-	return one(r)
+	return one(warn("git config --global safe.bareRepository explicit",
+		"git obeys a repository without .git that an agent writes into a folder, once you run git there"))
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/internal/attach"
-	"github.com/postern-gate/postern/internal/state/audit"
 )
 
 // Point is one point of the deployment checklist. docs/deploy.md has the same
@@ -102,7 +101,7 @@ func Results(all []Point) (out []Result) {
 
 func agentsOwn(_ context.Context, l *look) Result {
 	if found := names(attach.Find(l.World)); found != "" {
-		return skip("what %s allow themselves is for each to say", found)
+		return skip("how each is set can't be seen from here: %s", found)
 	}
 	return skip("no agent is found here")
 }
@@ -234,14 +233,18 @@ func review(_ context.Context, l *look) Result {
 	return pass("no agent writes them through postern; who reviews a person's changes can't be seen from here")
 }
 
-func monitoring(_ context.Context, l *look) Result {
+func monitoring(ctx context.Context, l *look) Result {
 	if !l.made() {
 		return skip("nothing is recorded yet; records never hold contents")
 	}
-	if err := audit.Look(l.Policy.StateDir); err != nil {
-		return fail("", "the log can't be used: postern log verify")
+	switch r := checkLog(ctx, l)[0]; r.Status {
+	case Fail:
+		return fail("", "%s; %s tells more", r.Text, verify)
+	case Pass, Warn:
+		return Result{Status: r.Status, Text: r.Text + "; records never hold contents; whether somebody reads them can't be seen"}
+	default:
+		return skip("%s; records never hold contents", r.Text)
 	}
-	return pass("the log is in order, and never holds contents; whether somebody reads it can't be seen")
 }
 
 func attacks(ctx context.Context, l *look) Result {

@@ -71,7 +71,7 @@ func TestDeploy(t *testing.T) {
 		text   string
 	}{
 		{1, func(*machine) {}, Skipped, "no agent is found here"},
-		{1, func(m *machine) { m.put(filepath.Join(m.project, ".cursor/rules"), "", 0o600) }, Skipped, "what Cursor allow"},
+		{1, func(m *machine) { m.put(filepath.Join(m.project, ".cursor/rules"), "", 0o600) }, Skipped, "how each is set can't be seen from here: Cursor"},
 		{2, func(m *machine) { m.put(filepath.Join(m.project, "f"), "", 0o600) }, Pass, "none by its name"},
 		{2, func(m *machine) { m.put(filepath.Join(m.project, "sub/.env"), "", 0o600) }, Warn, "1 files that hold secrets"},
 		{2, func(m *machine) {
@@ -91,8 +91,10 @@ func TestDeploy(t *testing.T) {
 			m.policy("version: 1\nallow_sensitive: [git]\nrules: { fs.write: allow }\n")
 		}, Fail, "agents may write project://.git/hooks/pre-commit"},
 		{8, func(*machine) {}, Skipped, "nothing is recorded yet"},
-		{8, func(m *machine) { m.open() }, Pass, "the log is in order"},
-		{8, func(m *machine) { m.put(filepath.Join(m.open(), "audit", "000001.jsonl"), "{}\n", 0o600) }, Fail, "can't be used"},
+		{8, func(m *machine) { m.open() }, Skipped, "nothing is recorded yet"},
+		{8, func(m *machine) { m.record(3) }, Pass, "is as it was signed; records never hold"},
+		{8, func(m *machine) { m.tamper(m.record(3)) }, Fail, "audit.broken: "},
+		{8, func(m *machine) { m.put(filepath.Join(m.open(), "audit", "000001.jsonl"), "{}\n", 0o600) }, Fail, "the key of the log is gone; postern log verify tells more"},
 		{9, func(*machine) {}, Skipped, "was not run"},
 		{9, func(m *machine) { m.o.Selftest = func(context.Context) error { return nil } }, Pass, "every mechanism holds"},
 		{9, func(m *machine) { m.o.Selftest = func(context.Context) error { return errors.New("no") } }, Fail, ""},

@@ -159,16 +159,26 @@ func (l *look) timed(ctx context.Context, c check) []Result {
 // Err is io.failed with the names of the checks that failed, nil where none did.
 func Err(all []Result) error {
 	var failed []string
+	times, total := map[string]int{}, 0
 	for _, r := range all {
-		if r.Status == Fail {
+		if r.Status != Fail {
+			continue
+		}
+		if times[r.Name]++; times[r.Name] == 1 {
 			failed = append(failed, r.Name)
 		}
+		total++
 	}
-	if len(failed) == 0 {
+	if total == 0 {
 		return nil
 	}
+	for i, name := range failed {
+		if times[name] > 1 {
+			failed[i] = fmt.Sprintf("%s (%d)", name, times[name])
+		}
+	}
 	return &fault.Error{
-		Code: fault.IOFailed, Op: "doctor", Rule: fmt.Sprintf("%d of %d findings are failures: %s", len(failed), len(all), strings.Join(failed, ", ")),
+		Code: fault.IOFailed, Op: "doctor", Rule: fmt.Sprintf("%d of %d findings are failures: %s", total, len(all), strings.Join(failed, ", ")),
 		Hint: "do what stands below each, then run it again",
 	}
 }

@@ -5,6 +5,7 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,10 +16,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/attach"
 	"github.com/postern-gate/postern/internal/config"
 	"github.com/postern-gate/postern/internal/state"
+	"github.com/postern-gate/postern/internal/state/audit"
 )
 
 // machine is one that a test makes: everything beneath box.
@@ -86,6 +89,32 @@ func (m *machine) of(name string) []Result {
 	return nil
 }
 
+// record makes a log with some records, and returns its segment.
+func (m *machine) record(n int) string {
+	m.Helper()
+	l, err := audit.Open(m.open(), audit.Options{})
+	m.must(err)
+	for range n {
+		m.must(l.Record(core.Event{
+			Time: time.Now(), Phase: core.PhaseDecision, Action: core.FSRead, Resource: core.File("project", "a"), Corr: "c-1",
+			Verdict: core.Verdict{Decision: core.Deny, Reason: core.Reason{Why: "a reason"}},
+		}, false))
+	}
+	m.must(l.Close())
+	return filepath.Join(m.state, "audit", "000001.jsonl")
+}
+
+// tamper changes one word in the middle of a signed segment.
+func (m *machine) tamper(segment string) {
+	m.Helper()
+	text, err := os.ReadFile(segment)
+	m.must(err)
+	if !bytes.Contains(text, []byte(`"deny"`)) {
+		m.Fatalf("no decision in %s", text)
+	}
+	m.must(os.WriteFile(segment, bytes.Replace(text, []byte(`"deny"`), []byte(`"dent"`), 1), 0o600))
+}
+
 func (m *machine) policy(text string) {
 	m.put(filepath.Join(m.home, ".config/postern/policy.yaml"), text, 0o600)
 }
@@ -148,6 +177,8 @@ func TestFindings(t *testing.T) {
 		{"state", func(m *machine) { m.put(filepath.Join(m.open(), "version"), "1\n", 0o600) }, Pass, "brings it up to date"},
 
 		{"log", func(m *machine) { m.open() }, Skipped, "nothing is recorded yet"},
+		{"log", func(m *machine) { m.record(3) }, Pass, "000001.jsonl is as it was signed"},
+		{"log", func(m *machine) { m.tamper(m.record(3)) }, Fail, "audit.broken: "},
 		{"log", func(m *machine) { m.put(filepath.Join(m.open(), "audit", "000001.jsonl"), "{}\n", 0o600) }, Fail, "the key of the log is gone"},
 
 		{"clock", func(m *machine) {
@@ -264,6 +295,29 @@ func TestNothingIsMade(t *testing.T) {
 		if entries, _ := os.ReadDir(dir); len(entries) != want {
 			t.Errorf("%s: %v", dir, entries)
 		}
+	}
+}
+
+// TestLogWithoutTime: a log that there is no time to compare is not called sound.
+func TestLogWithoutTime(t *testing.T) {
+	m := newMachine(t)
+	m.record(2000)
+	l := newLook(m.o)
+	if r := checkLog(t.Context(), l)[0]; r.Status != Pass {
+		t.Fatalf("with time: %+v", r)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if r := checkLog(ended, l)[0]; r.Status != Warn || !strings.Contains(r.Text, "no time to compare") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestErrCounts: a check with several failures is named once.
+func TestErrCounts(t *testing.T) {
+	all := []Result{{Name: "policy"}, {Name: "policy"}, {Name: "roots", Status: Pass}, {Name: "log"}}
+	if got, want := fault.As(Err(all)).Rule, "3 of 4 findings are failures: policy (2), log"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -46,12 +46,25 @@ func (l *look) tryLine(ctx context.Context, a attach.Attachment, program string)
 	_ = cmd.Wait()
 	if err != nil {
 		text := label(a) + ": " + err.Error()
-		if words := strings.Fields(said.String()); len(words) > 0 {
-			text += ": " + strings.Join(words, " ")
+		if why := spoken(said.String()); why != "" {
+			text += ": " + why
 		}
 		return fail(shellLine(program, a.Args), "%s", text)
 	}
-	return pass("%s: it starts, offers its tools, and refuses what nobody may read", label(a))
+	return pass("%s: it starts, offers its tools, and refuses what nobody may read; tried with an empty log of its own", label(a))
+}
+
+// spoken is what a program said on stderr, in one line: without the pictures of
+// a policy's lines, which mean nothing there.
+func spoken(said string) string {
+	var lines []string
+	for line := range strings.Lines(said) {
+		number, _, drawn := strings.Cut(line, " | ")
+		if line = strings.TrimSpace(line); line != "" && (!drawn || strings.Trim(number, " 0123456789") != "") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "; ")
 }
 
 // shellLine is what a person types to see the same. The line comes from a file

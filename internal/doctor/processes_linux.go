@@ -40,7 +40,13 @@ func checkProcesses(ctx context.Context, l *look) []Result {
 	if len(found) > 0 {
 		return found
 	}
-	return one(pass("%d other processes have the state directory open, all of this program", same))
+	switch same {
+	case 0:
+		return one(pass("no other process has the state directory open"))
+	case 1:
+		return one(pass("1 other process has the state directory open, and runs this program"))
+	}
+	return one(pass("%d other processes have the state directory open, and run this program", same))
 }
 
 // uses reports whether a process of this user has a file beneath the folder open.

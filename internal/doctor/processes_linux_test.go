@@ -72,6 +72,19 @@ func TestUnsigned(t *testing.T) {
 	status(Pass, "all of it is signed")
 }
 
+// TestSpoken: what a program said is one line, without pictures.
+func TestSpoken(t *testing.T) {
+	for said, want := range map[string]string{
+		"": "",
+		"/p.yaml:2:1: unknown key \"roles\"\n  2 | roles: {}\n    | ^\nfailed: start\nbecause: 1 problem\n": `/p.yaml:2:1: unknown key "roles"; failed: start; because: 1 problem`,
+		"a | b is\nkept\n": "a | b is; kept",
+	} {
+		if got := spoken(said); got != want {
+			t.Errorf("%q: %q, want %q", said, got, want)
+		}
+	}
+}
+
 // TestShellLine: what a shell would read otherwise is not offered for pasting.
 func TestShellLine(t *testing.T) {
 	for want, args := range map[string][]string{

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -85,27 +86,49 @@ func checkSpace(_ context.Context, l *look) []Result {
 	return one(pass("%d MiB are free for the log", free>>20))
 }
 
-// checkLog looks at the log as a start would.
-func checkLog(_ context.Context, l *look) []Result {
+const verify = "postern log verify"
+
+// checkLog compares the log with what was signed, as far as a start does.
+func checkLog(ctx context.Context, l *look) []Result {
 	if !l.made() {
 		return l.notMade()
 	}
-	if err := audit.Look(l.Policy.StateDir); err != nil {
-		return one(fail("postern log verify", "%s: %s", fault.CodeOf(err), fault.As(err).Because()))
-	}
-	newest, _, err := l.newest()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return one(skip("nothing is recorded yet"))
-	case err != nil:
+	all, err := l.segments()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return one(fail("look at who may read the state directory", "the log can't be read"))
 	}
-	return one(pass("%s goes on from what was signed", newest))
+	ctx, stop := context.WithTimeout(ctx, l.CheckTime*4/5) // so that it is told how far it came
+	defer stop()
+	switch err := audit.Inspect(ctx, l.Policy.StateDir); {
+	case fault.CodeOf(err) == fault.Cancelled:
+		return one(warn(verify, "%s goes on from what was signed; there was no time to compare all of it", all[len(all)-1].Path))
+	case err != nil:
+		return one(fail(verify, "%s: %s", fault.CodeOf(err), fault.As(err).Because()))
+	case len(all) == 0:
+		return one(skip("nothing is recorded yet"))
+	}
+	return one(pass("%s is as it was signed%s", all[len(all)-1].Path, older(len(all)-1)))
+}
+
+// older says what a look at the newest segment leaves out.
+func older(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "; the older segment was not compared, as " + verify + " does"
+	default:
+		return fmt.Sprintf("; the %d older segments were not compared, as %s does", n, verify)
+	}
+}
+
+func (l *look) segments() ([]segment.File, error) {
+	return segment.List(filepath.Join(l.Policy.StateDir, "audit"))
 }
 
 // newest is the segment that is written to.
 func (l *look) newest() (path string, info fs.FileInfo, err error) {
-	all, err := segment.List(filepath.Join(l.Policy.StateDir, "audit"))
+	all, err := l.segments()
 	if err == nil && len(all) == 0 {
 		err = fs.ErrNotExist
 	}

@@ -91,28 +91,55 @@ func (l *Log) compare(ctx context.Context, at *cursor, key *seal.Key) error {
 
 // Look returns the refusal that a start would meet, and makes nothing: nil
 // also where there is no log yet. It takes no lock, so while somebody renews
-// the log it may find it gone.
+// the log it may find it gone. What was signed and changed since in the middle
+// of a segment it doesn't see: that is for Inspect.
 func Look(stateDir string) error {
-	l, err := Open(stateDir, Options{})
+	_, err := look(stateDir)
+	return err
+}
+
+// Inspect is Look, and then what Examine compares: the newest segment up to the
+// last checkpoint, byte for byte with what was signed. It makes nothing and
+// takes no lock. Older segments are not looked at: verify does that. Ended by
+// ctx it is call.cancelled.
+func Inspect(ctx context.Context, stateDir string) error {
+	l, err := look(stateDir)
+	if err != nil || l.key == nil {
+		return err
+	}
+	at, err := l.remembered()
+	if errors.Is(err, errForgotten) {
+		return nil // then the look has read the segment from its head
+	}
 	if err != nil {
 		return err
+	}
+	return l.compare(ctx, at, l.key)
+}
+
+// look opens the log as a start would, without its lock; one that isn't there
+// has no key.
+func look(stateDir string) (*Log, error) {
+	l, err := Open(stateDir, Options{})
+	if err != nil {
+		return nil, err
 	}
 	key, err := readKey(l.keyFile(logKey))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return l.lookKeyless()
+		return l, l.lookKeyless()
 	case err != nil:
-		return unwritable("the key of the log can't be used", err)
+		return nil, unwritable("the key of the log can't be used", err)
 	}
 	l.take(key)
 	newest, err := l.newestNumber()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if l.at, err = l.resume(newest); err != nil {
-		return err
+		return nil, err
 	}
-	return l.at.advance(l.segments(), newest, l.key)
+	return l, l.at.advance(l.segments(), newest, l.key)
 }
 
 // lookKeyless tells a log whose key is gone from none.

@@ -400,8 +400,12 @@ func TestExamine(t *testing.T) {
 			must(t, sane.Examine(t.Context()))
 			record(t, sane, "control")
 			must(t, sane.Close())
+			must(t, Inspect(t.Context(), dir))
 
 			flip(t, newest(t, dir), at)
+			if err := Inspect(t.Context(), dir); fault.CodeOf(err) != fault.AuditBroken {
+				t.Errorf("inspected: %v", err)
+			}
 			next := openAt(t, dir)
 			if err := next.Examine(t.Context()); fault.CodeOf(err) != fault.AuditBroken {
 				t.Fatalf("examined: %v", err)
@@ -461,6 +465,7 @@ func TestExamineBesideRenewal(t *testing.T) {
 func TestLook(t *testing.T) {
 	dir := t.TempDir()
 	must(t, Look(dir))
+	must(t, Inspect(t.Context(), dir))
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 		t.Errorf("made %v, %v", entries, err)
 	}
@@ -476,9 +481,13 @@ func TestLook(t *testing.T) {
 		}
 		must(t, l.Close())
 		must(t, Look(dir))
+		must(t, Inspect(t.Context(), dir))
 		tc.do(t, dir)
 		if err := Look(dir); fault.CodeOf(err) != tc.code {
 			t.Errorf("%s: %v", name, err)
+		}
+		if err := Inspect(t.Context(), dir); fault.CodeOf(err) != tc.code {
+			t.Errorf("%s, inspected: %v", name, err)
 		}
 	}
 }
