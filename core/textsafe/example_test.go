@@ -51,3 +51,19 @@ func ExampleWriter() {
 	}
 	// Output: a 31m
 }
+
+func ExampleWord() {
+	fmt.Println(textsafe.Word("notes.txt"))
+	fmt.Println(textsafe.Word("n id=6f72022a0be3-1"))
+	// Output:
+	// notes.txt
+	// "n id=6f72022a0be3-1"
+}
+
+func ExampleBrief() {
+	fmt.Println(textsafe.Brief("postern", 80))
+	fmt.Println(textsafe.Brief("postern runs this program. pass: all is well", 20))
+	// Output:
+	// postern
+	// "postern runs this pr"...
+}

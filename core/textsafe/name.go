@@ -20,6 +20,33 @@ func Name(s string) string {
 	if firstChange(s, false) == len(s) && !strings.HasPrefix(s, `"`) {
 		return s
 	}
+	return literal(s)
+}
+
+// Word is Name for a place in a line that is read by its blanks: a name that
+// holds one, or nothing at all, is a literal too.
+func Word(s string) string {
+	if s == "" || strings.ContainsFunc(s, endsWord) {
+		return literal(s)
+	}
+	return Name(s)
+}
+
+// endsWord reports whether r is read as the end of a word.
+func endsWord(r rune) bool { return unicode.IsSpace(r) || r == 0x2800 }
+
+// Brief is Word of the first characters of s, most of them at the most; "..."
+// stands for the rest. Two texts may look the same then.
+func Brief(s string, most int) string {
+	for i := range s {
+		if most--; most < 0 {
+			return Word(s[:i]) + "..."
+		}
+	}
+	return Word(s)
+}
+
+func literal(s string) string {
 	b := make([]byte, 0, len(s)+16)
 	b = append(b, '"')
 	for i := 0; i < len(s); {
