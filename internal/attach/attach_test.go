@@ -243,7 +243,9 @@ func TestAttachedTellsForeign(t *testing.T) {
 func TestNameInTheUsersFile(t *testing.T) {
 	s := Server{Command: program}
 	w := World{Project: "/a/app", Getenv: func(string) string { return "" }}
-	line := func(name, dir string) entry { return entry{name, program, []string{"serve", "--agent", "codex", dir}} }
+	line := func(name, dir string) entry {
+		return entry{name: name, command: program, args: []string{"serve", "--agent", "codex", dir}}
+	}
 	second := "postern-app-" + shortHash(w.Project)
 	for name, tt := range map[string]struct {
 		old  []entry
@@ -255,7 +257,7 @@ func TestNameInTheUsersFile(t *testing.T) {
 		"one that is gone":     {[]entry{line("postern-app", "/gone/app")}, "postern-app"},
 		"ours is the second":   {[]entry{line("postern-app", t.TempDir()), line(second, "/a/app")}, second},
 		"the first has gone":   {[]entry{line(second, "/a/app")}, second},
-		"something else there": {[]entry{{"postern-app", "/tmp/evil", nil}}, "postern-app"}, // and refused there
+		"something else there": {[]entry{{name: "postern-app", command: "/tmp/evil"}}, "postern-app"}, // and refused there
 	} {
 		if got := s.pick(w, false, tt.old); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+
+	"github.com/tailscale/hujson"
 )
 
 // Attachment is an entry of a client's file that concerns postern.
@@ -20,6 +22,10 @@ type Attachment struct {
 	Args    []string
 	// Foreign says that it has our name and isn't a line that init writes.
 	Foreign bool
+	// Odd are what the entry has beside what init writes and what may make the
+	// client start something else: names of members, and in a project's file flags
+	// of the line. They come from the file too.
+	Odd []string
 	// InProject says that the file is one of the project's.
 	InProject bool
 	// Everywhere says that the client offers the entry in every session, in
@@ -59,7 +65,7 @@ func (c Client) attachedIn(w World, d *disk, f file) ([]Attachment, error) {
 	}
 	shared := len(entries)
 	if c.ID == "claude-code" && !f.project {
-		entries = append(entries, ofFolder(at.text, w.Project)...)
+		entries = append(entries, c.form.ofFolder(at.text, w.Project)...)
 	}
 	var all []Attachment
 	for i, e := range entries {
@@ -67,8 +73,12 @@ func (c Client) attachedIn(w World, d *disk, f file) ([]Attachment, error) {
 		if !e.serves() && !mine {
 			continue
 		}
+		odd := e.odd
+		if f.project {
+			odd = append(odd, e.oddFlags()...)
+		}
 		all = append(all, Attachment{
-			Client: c, File: f.path, Entry: e.name, Command: e.command, Args: e.args, Foreign: !e.serves(), InProject: f.project,
+			Client: c, File: f.path, Entry: e.name, Command: e.command, Args: e.args, Foreign: !e.serves(), Odd: odd, InProject: f.project,
 			Everywhere: !f.project && i < shared,
 		})
 	}
@@ -90,13 +100,10 @@ func (d *disk) entries(c Client, f file) (*spot, []entry, error) {
 
 // ofFolder are the entries that Claude Code keeps for one folder in the user's
 // file: its own command for adding a server puts them there.
-func ofFolder(text []byte, folder string) []entry {
+func (f form) ofFolder(text []byte, folder string) []entry {
 	var file struct {
 		Projects map[string]struct {
-			Servers map[string]struct {
-				Command string   `json:"command"`
-				Args    []string `json:"args"`
-			} `json:"mcpServers"`
+			Servers map[string]json.RawMessage `json:"mcpServers"`
 		} `json:"projects"`
 	}
 	if json.Unmarshal(bytes.TrimPrefix(text, bom), &file) != nil {
@@ -105,7 +112,12 @@ func ofFolder(text []byte, folder string) []entry {
 	var all []entry
 	servers := file.Projects[folder].Servers
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		all = append(all, entry{name, servers[name].Command, servers[name].Args})
+		v, err := hujson.Parse(servers[name])
+		if err != nil {
+			continue
+		}
+		e, _ := f.read(name, v.Value)
+		all = append(all, e)
 	}
 	return all
 }

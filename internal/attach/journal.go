@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -69,6 +70,23 @@ func readJournal(stateDir, project string) (journal, error) {
 		return j, &fault.Error{Code: fault.ConfigInvalid, Op: op, Resource: path, Rule: "what init remembers of this project can't be read", Hint: "remove the file; --undo then takes out our entries alone", Err: err}
 	}
 	return j, nil
+}
+
+// Remembers reports whether init wrote the file of an entry of this project, and
+// nobody has changed it since: what the entry runs is then what init was told.
+func Remembers(stateDir, project string, a Attachment) bool {
+	j, err := readJournal(stateDir, project)
+	i := slices.IndexFunc(j.Files, record{Path: a.File, Entry: a.Entry}.same)
+	if err != nil || i < 0 || a.Client.ID != j.Files[i].Client {
+		return false
+	}
+	f, err := os.Open(a.File)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	return err == nil && hash(text) == j.Files[i].Sum
 }
 
 // openBook prepares the state directory and takes the project's journal.

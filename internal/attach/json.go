@@ -91,16 +91,11 @@ func parseProblem(text []byte, err error) *problem {
 		at += bytes.IndexByte(text[at:], '\n') + 1
 	}
 	at = min(at+column-1, len(text))
-	rest := bytes.TrimLeft(text[at:], " \t\r\n")
-	found := "the end of the file"
-	if len(rest) > 0 {
-		r, _ := utf8.DecodeRune(rest)
-		found = strconv.QuoteRuneToASCII(r)
+	if rest := bytes.TrimLeft(text[at:], " \t\r\n"); len(rest) > 0 && !strings.HasSuffix(m[3], "unexpected EOF") {
+		r, _ := utf8.DecodeRune(rest) // what the parser says may be the file's own text, of any length
+		return wrong(at, "it is not valid JSON: there can't be %s at this place", strconv.QuoteRuneToASCII(r))
 	}
-	if strings.HasSuffix(m[3], "unexpected EOF") {
-		found = "the end of the file, before everything is closed"
-	}
-	return wrong(at, "it is not valid JSON: line %d, column %d is not the place for %s", line, column, found)
+	return wrong(at, "it is not valid JSON: the file ends before everything in it does")
 }
 
 // tooDeep returns where nesting passes maxDepth, or -1.
@@ -202,6 +197,7 @@ func (f form) read(name string, v hujson.ValueTrimmed) (e entry, plain bool) {
 		_ = json.Unmarshal([]byte(got["command"]), &e.command)
 		_ = json.Unmarshal([]byte(got["args"]), &e.args)
 	}
+	e.odd = f.odd(got)
 	return e, f.plain(e, got)
 }
 

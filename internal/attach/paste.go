@@ -81,6 +81,7 @@ func ShellWord(s string) (string, bool) {
 type entry struct {
 	name, command string
 	args          []string
+	odd           []string // members that init doesn't write and that may matter
 }
 
 // style is how a file is written.

@@ -222,6 +222,7 @@ func (f form) entriesTOML(items []tomlItem) []entry {
 		if len(it.path) == 3 && it.kind == '=' {
 			all[i].take(it)
 		}
+		all[i].oddTOML(f, it)
 	}
 	return all
 }
