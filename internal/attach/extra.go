@@ -5,6 +5,8 @@ package attach
 import (
 	"slices"
 	"strings"
+
+	"github.com/postern-gate/postern/core/textsafe"
 )
 
 // idle reports whether a member beside those that init writes says what holds
@@ -42,6 +44,36 @@ func (f form) odd(got map[string]string) (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// mostOdd bounds how many odd names are told, and how much of each.
+const mostOdd, mostOfOne = 5, 80
+
+// Beside says for a person what is odd about an entry, "" for nothing. It can be
+// drawn as it is.
+func (a Attachment) Beside() string {
+	var members, flags []string
+	for i, name := range a.Odd {
+		if i == mostOdd {
+			members = append(members, "and more")
+			break
+		}
+		if strings.HasPrefix(name, "-") {
+			flags = append(flags, textsafe.Brief(name, mostOfOne))
+		} else {
+			members = append(members, textsafe.Brief(name, mostOfOne))
+		}
+	}
+	const beside = " that init doesn't write: "
+	switch {
+	case len(flags) == 0 && len(members) == 0:
+		return ""
+	case len(flags) == 0:
+		return "has members" + beside + strings.Join(members, ", ")
+	case len(members) == 0:
+		return "has flags" + beside + strings.Join(flags, ", ")
+	}
+	return "has members" + beside + strings.Join(members, ", ") + ", and flags: " + strings.Join(flags, ", ")
 }
 
 // oddTOML notes the name of an item of the entry's table that is not ours.

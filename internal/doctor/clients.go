@@ -5,17 +5,48 @@ package doctor
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/attach"
 )
 
+// mostShown is how many characters of a name in a line are shown: the names come
+// from files that may be anybody's.
+const mostShown = 80
+
+func brief(name string) string { return textsafe.Brief(name, mostShown) }
+
 // label names an entry for a person.
-func label(a attach.Attachment) string { return a.Client.Name + ", " + a.Entry + " in " + a.File }
+func label(a attach.Attachment) string {
+	return a.Client.Name + ", " + brief(a.Entry) + " in " + textsafe.Word(a.File)
+}
+
+// mostEntries is how many entries of one file are looked at.
+const mostEntries = 20
+
+// bounded leaves out what a file has more of, and says so: a file with thousands
+// of entries hides none of another one.
+func bounded(all []attach.Attachment) (some []attach.Attachment, more []Result) {
+	type source struct{ client, file string }
+	seen := map[source]int{}
+	for _, a := range all {
+		s := source{a.Client.ID, a.File}
+		if seen[s]++; seen[s] <= mostEntries {
+			some = append(some, a)
+		}
+		if seen[s] == mostEntries+1 {
+			more = append(more, warn("look at the file", "%s, %s: it has more than %d entries that run postern; the others are not looked at", a.Client.Name, textsafe.Word(a.File), mostEntries))
+		}
+	}
+	return some, more
+}
 
 // checkClients: the entry of each attached client, and the program in it.
 func checkClients(ctx context.Context, l *look) []Result {
@@ -27,6 +58,7 @@ func checkClients(ctx context.Context, l *look) []Result {
 	for _, a := range l.entries {
 		all = append(all, l.checkClient(ctx, a))
 	}
+	all = append(all, l.more...)
 	if all == nil {
 		return one(skip("no client is attached here: postern init does that"))
 	}
@@ -37,69 +69,40 @@ func (l *look) checkClient(ctx context.Context, a attach.Attachment) Result {
 	if a.Foreign {
 		return warn("look at it; postern init leaves it as it is", "%s has our name and runs something else", label(a))
 	}
-	program, err := l.program(a)
+	t := l.trust()
+	program, err := t.Program(a)
 	switch {
+	case errors.Is(err, fs.ErrInvalid):
+		return fail("look at it, then: postern init", "%s: its program %s is a relative path, which means another file in each folder", label(a), brief(a.Command))
 	case err != nil:
-		return fail("postern init", "%s: its program %s can't be found", label(a), a.Command)
+		return fail("postern init", "%s: its program %s can't be found", label(a), brief(a.Command))
+	case len(a.Odd) > 0:
+		return warn("look at it", "%s %s: the client may start something else", label(a), a.Beside())
 	case !filepath.IsAbs(a.Command):
-		return warn("postern init", "%s: its program is named without a path, so PATH decides which one runs: %s", label(a), program)
+		return warn("postern init", "%s: its program is named without a path, so PATH decides which one runs: %s", label(a), brief(program))
 	case attach.Installed(program) != nil:
 		return fail("install it, then: postern init", "%s: its program was made by go run and will be gone", label(a))
 	}
 	if who := changeable(program); who != "" {
-		return fail("put it where only you and root can write, then: postern init", "%s: %s: %s", label(a), program, who)
+		return fail("put it where only you and root can write, then: postern init", "%s: %s: %s", label(a), brief(program), who)
 	}
-	if sameFile(program, l.Self) {
+	if t.self(program) {
 		return pass("%s runs this program", label(a))
 	}
-	if !l.trusted(program) {
-		return warn("look at it", "%s runs %s, which is not this program", label(a), program)
+	if !t.Of(a, program) {
+		return warn("look at it", "%s runs %s, which is not this program, and is not started from here", label(a), brief(program))
 	}
+	return l.checkVersion(ctx, a, program)
+}
+
+func (l *look) checkVersion(ctx context.Context, a attach.Attachment, program string) Result {
 	switch version, ok := l.versionOf(ctx, program); {
 	case !ok:
-		return fail("postern init", "%s: %s doesn't tell its version", label(a), program)
+		return fail("postern init", "%s: %s doesn't tell its version", label(a), brief(program))
 	case version != l.Version:
-		return warn("postern init", "%s runs %s, which is version %s, and this is %s", label(a), program, version, l.Version)
+		return warn("postern init", "%s runs %s, which is version %s, and this is %s", label(a), brief(program), brief(version), l.Version)
 	}
-	return pass("%s runs %s, of the same version", label(a), program)
-}
-
-// program is the file that an entry's command means.
-func (l *look) program(a attach.Attachment) (string, error) {
-	if filepath.IsAbs(a.Command) {
-		return exec.LookPath(a.Command)
-	}
-	return l.lookPath(a.Command)
-}
-
-// trusted reports whether a program may be started: it is this one, or has its
-// name and can be changed by this user and root alone. One that lies in a
-// project came with it, or was written by an agent.
-func (l *look) trusted(program string) bool {
-	if sameFile(program, l.Self) {
-		return true
-	}
-	name := func(path string) string { return strings.TrimSuffix(filepath.Base(path), ".exe") }
-	return name(program) == "postern" && changeable(program) == "" && !l.inProject(program)
-}
-
-func (l *look) inProject(program string) bool {
-	places := []string{l.World.Project}
-	if l.cfg == nil {
-		return true // nobody knows what is served
-	}
-	for _, r := range l.cfg.Roots {
-		places = append(places, r.Path)
-	}
-	real, err := filepath.EvalSymlinks(program)
-	for dir := filepath.Dir(real); err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		for _, p := range places {
-			if p != "" && sameFile(dir, p) {
-				return true
-			}
-		}
-	}
-	return err != nil
+	return pass("%s runs %s, of the same version", label(a), brief(program))
 }
 
 // onlyReads reports whether a line does nothing but serve on stdio: what stands
@@ -128,27 +131,40 @@ func (l *look) versionOf(ctx context.Context, program string) (string, bool) {
 // checkClientLines starts the line of each entry as its client would, and asks
 // for something that no policy allows.
 func checkClientLines(ctx context.Context, l *look) []Result {
+	ctx, stop := context.WithTimeout(ctx, l.CheckTime*4/5) // so that what was found by then is told
+	defer stop()
 	var all []Result
 	for _, a := range l.entries {
-		if a.Foreign {
-			continue
-		}
-		program, err := l.program(a)
-		switch {
-		case err != nil:
-			all = append(all, skip("%s: there is no such program", label(a)))
-		case !l.trusted(program):
-			all = append(all, skip("%s: %s is not started from here", label(a), program))
-		case !onlyReads(a.Args):
-			all = append(all, skip("%s does more than serve on stdio, and is not started from here", label(a)))
-		default:
-			all = append(all, l.tryLine(ctx, a, program))
+		if !a.Foreign {
+			all = append(all, l.checkClientLine(ctx, a))
 		}
 	}
 	if all == nil {
 		return one(skip("no client is attached here"))
 	}
 	return all
+}
+
+func (l *look) checkClientLine(ctx context.Context, a attach.Attachment) Result {
+	t := l.trust()
+	program, err := t.Program(a)
+	switch {
+	case errors.Is(err, fs.ErrInvalid):
+		return skip("%s: a relative path is not started from here", label(a))
+	case err != nil:
+		return skip("%s: there is no such program", label(a))
+	case !t.Of(a, program):
+		return skip("%s: %s is not started from here", label(a), brief(program))
+	case len(a.Odd) > 0:
+		return skip("%s %s, and is not started from here", label(a), a.Beside())
+	case !onlyReads(a.Args):
+		return skip("%s does more than serve on stdio, and is not started from here", label(a))
+	case ctx.Err() != nil:
+		return skip("%s: there was no time to start it", label(a))
+	case t.self(program): // and nothing that is put in its place in the meantime
+		program = l.Self
+	}
+	return l.tryLine(ctx, a, program)
 }
 
 // checkOwnTools says what of a client postern never sees.
@@ -158,7 +174,7 @@ func checkOwnTools(_ context.Context, l *look) []Result {
 	for _, a := range l.entries {
 		if !seen[a.Client.ID] && a.Client.Own != "" {
 			seen[a.Client.ID] = true
-			all = append(all, warn("turn them off in it, or run it confined: docs/deploy.md", "%s: %s", a.Client.Name, a.Client.Own))
+			all = append(all, warn("turn them off in it, or run it confined: "+attach.DeployPage, "%s: %s", a.Client.Name, a.Client.Own))
 		}
 	}
 	if all == nil {

@@ -81,7 +81,8 @@ type look struct {
 	cfg     *config.Config // nil for a policy that is not valid
 	problem error
 	entries []attach.Attachment
-	unread  []error // files of clients
+	unread  []error  // files of clients
+	more    []Result // about entries that are left out
 }
 
 func newLook(o Options) *look {
@@ -92,6 +93,7 @@ func newLook(o Options) *look {
 		l.cfg = nil
 	}
 	l.entries, l.unread = attach.Attached(o.World)
+	l.entries, l.more = bounded(l.entries)
 	return l
 }
 
@@ -134,6 +136,10 @@ func Run(ctx context.Context, o Options) []Result {
 	return all
 }
 
+// lastWords is how long a check that was told to end is waited for: it may have
+// something to take away.
+const lastWords = 2 * time.Second
+
 // timed gives a check up when its time is over: a file system may hold it, and
 // then it ends with this program.
 func (l *look) timed(ctx context.Context, c check) []Result {
@@ -145,6 +151,15 @@ func (l *look) timed(ctx context.Context, c check) []Result {
 	select {
 	case found = <-done:
 	case <-ctx.Done():
+		waited := false
+		select {
+		case found = <-done:
+			waited = true
+		case <-time.After(lastWords):
+		}
+		if waited && !errors.Is(ctx.Err(), context.Canceled) {
+			break
+		}
 		found = []Result{{Status: Fail, Text: "it took longer than " + l.CheckTime.String(), Hint: "look whether a file system or a program hangs"}}
 		if errors.Is(ctx.Err(), context.Canceled) {
 			found[0] = Result{Status: Skipped, Text: "interrupted"}

@@ -52,7 +52,7 @@ func newMachine(t *testing.T) *machine {
 	m.o = Options{
 		Self: self, Version: "v1", Now: time.Now,
 		World:  attach.World{Home: m.home, Project: m.project, GOOS: "linux", Getenv: env},
-		Policy: config.Options{Dirs: []string{m.project}, WorkDir: box, StateDir: m.state, Env: env, SystemFile: filepath.Join(box, "none")},
+		Policy: config.Options{Dirs: []string{m.project}, WorkDir: m.project, StateDir: m.state, Env: env, SystemFile: filepath.Join(box, "none")},
 	}
 	return m
 }
@@ -123,6 +123,23 @@ func (m *machine) mcp(command string, args ...string) {
 	m.put(filepath.Join(m.project, ".mcp.json"), fmt.Sprintf(`{"mcpServers":{"postern":{"command":%q,"args":["%s"]}}}`, command, strings.Join(args, `","`)), 0o600)
 }
 
+// user makes an entry in a file of the user's.
+func (m *machine) user(command string, args ...string) {
+	m.put(filepath.Join(m.home, ".cursor/mcp.json"), fmt.Sprintf(`{"mcpServers":{"postern":{"command":%q,"args":["%s"]}}}`, command, strings.Join(args, `","`)), 0o600)
+}
+
+// odd makes an entry of this program in the project, with more members.
+func (m *machine) odd(members string) {
+	m.put(filepath.Join(m.project, ".mcp.json"), fmt.Sprintf(`{"mcpServers":{"postern":{"command":%q,"args":["serve","."],%s}}}`, m.o.Self, members), 0o600)
+}
+
+// link makes a link to this program in the project, and an entry that names it.
+func (m *machine) link(name string) {
+	at := filepath.Join(m.project, name)
+	m.must(os.MkdirAll(filepath.Dir(at), 0o755), os.Symlink(m.o.Self, at))
+	m.mcp(at, "serve", ".")
+}
+
 // TestFindings: each check finds what is wrong, and on the same machine without
 // it finds nothing (the first row of each).
 func TestFindings(t *testing.T) {
@@ -158,6 +175,17 @@ func TestFindings(t *testing.T) {
 			m.must(os.Chmod(filepath.Join(m.home, ".config/postern/policy.yaml"), 0o666))
 		}, Fail, "others can write the file"},
 
+		{"policy", func(m *machine) {
+			m.put(filepath.Join(m.project, ".postern/policy.yaml"), "version: 1\n", 0o600)
+		}, Pass, "nobody else can change it"},
+		{"policy", func(m *machine) {
+			m.put(filepath.Join(m.project, ".postern/policy.yaml"), "version: 1\n", 0o666)
+		}, Warn, "its examples hold, but others can write it"},
+		{"policy", func(m *machine) {
+			m.put(filepath.Join(m.project, ".postern/policy.yaml"), "version: 1\n", 0o600)
+			m.must(os.Chmod(filepath.Join(m.project, ".postern"), 0o777))
+		}, Warn, "somebody else can replace it"},
+
 		{"project-policy", func(*machine) {}, Skipped, "no project has one"},
 		{"project-policy", func(m *machine) {
 			m.put(filepath.Join(m.project, ".postern/policy.yaml"), "version: 1\nrules: { fs.write: deny }\n", 0o600)
@@ -180,6 +208,11 @@ func TestFindings(t *testing.T) {
 		{"log", func(m *machine) { m.record(3) }, Pass, "000001.jsonl is as it was signed"},
 		{"log", func(m *machine) { m.tamper(m.record(3)) }, Fail, "audit.broken: "},
 		{"log", func(m *machine) { m.put(filepath.Join(m.open(), "audit", "000001.jsonl"), "{}\n", 0o600) }, Fail, "the key of the log is gone"},
+		{"log", func(m *machine) {
+			m.put(filepath.Join(m.open(), "audit", "000001.jsonl"), "{}\n", 0o600)
+			m.put(filepath.Join(m.state, "version"), "1\n", 0o600)
+		}, Skipped, "of an earlier release"},
+		{"signed", func(m *machine) { m.put(filepath.Join(m.open(), "version"), "1\n", 0o600) }, Skipped, "of an earlier release"},
 
 		{"clock", func(m *machine) {
 			m.put(filepath.Join(m.open(), "audit", "000001.jsonl"), `{"t":"2020-01-01T00:00:00Z"}`+"\n", 0o600)
@@ -213,13 +246,21 @@ func TestFindings(t *testing.T) {
 		{"clients", func(m *machine) { m.mcp("/bin/sh", "-c", "true") }, Warn, "runs something else"},
 		{"clients", func(m *machine) {
 			m.put(filepath.Join(m.box, "old/postern"), "#!/bin/sh\necho '{\"postern\":\"v0\"}'\n", 0o755)
-			m.mcp(filepath.Join(m.box, "old/postern"), "serve", ".")
+			m.user(filepath.Join(m.box, "old/postern"), "serve", ".")
 		}, Warn, "is version v0, and this is v1"},
 		{"clients", func(m *machine) {
 			m.put(filepath.Join(m.box, "old/postern"), "#!/bin/sh\necho\n", 0o755)
-			m.mcp(filepath.Join(m.box, "old/postern"), "serve", ".")
+			m.user(filepath.Join(m.box, "old/postern"), "serve", ".")
 		}, Fail, "doesn't tell its version"},
 		{"clients", func(m *machine) { m.put(filepath.Join(m.project, ".mcp.json"), "{", 0o600) }, Warn, ".mcp.json"},
+		{"clients", func(m *machine) { m.mcp("./bin/postern", "serve", ".") }, Fail, "its program ./bin/postern is a relative path"},
+		{"clients", func(m *machine) { m.link("bin/postern") }, Warn, "which is not this program"},
+		{"clients", func(m *machine) { m.odd(`"env":{"XDG_CONFIG_HOME":"/x"}`) }, Warn, "has members that init doesn't write: env: "},
+		{"clients", func(m *machine) { m.odd(`"type":"http","url":"http://x"`) }, Warn, "init doesn't write: type, url: "},
+		{"clients", func(m *machine) { m.odd(`"disabled":true`) }, Warn, "init doesn't write: disabled: "},
+		{"clients", func(m *machine) { m.odd(`"type":"stdio"`) }, Pass, "runs this program"}, // the control
+		{"clients", func(m *machine) { m.mcp(m.o.Self, "serve", "--policy=p.yaml", ".") }, Warn, "has flags that init doesn't write: --policy"},
+		{"client-line", func(m *machine) { m.odd(`"env":{"POSTERN_STATE":"/x"}`) }, Skipped, "init doesn't write: env, and is not started"},
 
 		{"client-line", func(m *machine) { m.mcp(m.o.Self, "serve", "--http", "auto", ".") }, Skipped, "not started from here"},
 		{"client-line", func(m *machine) { m.mcp(m.o.Self, "serve", ".") }, Fail, "it doesn't answer"},
@@ -242,32 +283,6 @@ func TestFindings(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestNothingForeignIsStarted: neither a program in the project nor one that
-// others can change, nor any other verb, whatever a client's file says.
-func TestNothingForeignIsStarted(t *testing.T) {
-	for what, lies := range map[string]func(*machine) string{
-		"in the project": func(m *machine) string { return filepath.Join(m.project, "bin", "postern") },
-		"of other name":  func(m *machine) string { return filepath.Join(m.box, "x", "other") },
-		"open to others": func(m *machine) string { return filepath.Join(m.box, "loose", "postern") },
-		"its control":    func(m *machine) string { return filepath.Join(m.box, "mine", "postern") },
-	} {
-		m := newMachine(t)
-		trace, program := filepath.Join(m.box, "started"), lies(m)
-		mode := os.FileMode(0o755)
-		if what == "open to others" {
-			mode = 0o777
-		}
-		m.put(program, "#!/bin/sh\n: > "+trace+"\n", mode)
-		m.mcp(program, "serve", ".")
-		m.of("clients")
-		m.of("client-line")
-		_, err := os.Stat(trace)
-		if started := err == nil; started != (what == "its control") {
-			t.Errorf("%s: started %v", what, started)
-		}
 	}
 }
 

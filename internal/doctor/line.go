@@ -40,7 +40,9 @@ func (l *look) tryLine(ctx context.Context, a attach.Attachment, program string)
 	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 		return fail("postern init", "%s: it can't be started", label(a))
 	}
+	quiet := context.AfterFunc(ctx, func() { _ = out.Close() }) // a child of it may hold the other end
 	err = talk(in, out)
+	quiet()
 	_ = in.Close()
 	_ = cmd.Process.Kill() // by its handle; one that has ended by itself is fine
 	_ = cmd.Wait()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/config"
 	"github.com/postern-gate/postern/internal/state/disk"
 )
@@ -39,6 +40,10 @@ func checkPolicy(_ context.Context, l *look) []Result {
 		return append(all, pass("the shipped default, no file"))
 	}
 	for _, f := range l.cfg.Files {
+		if who := changeable(f); who != "" { // a project's own: a start refuses any other one
+			all = append(all, warn("let nobody but you write it: chmod go-w "+textsafe.Word(f), "%s is valid and its examples hold, but %s", f, who))
+			continue
+		}
 		all = append(all, pass("%s is valid, its examples hold, and nobody else can change it", f))
 	}
 	return all

@@ -40,6 +40,13 @@ func (l *look) made() bool {
 	return err == nil
 }
 
+// earlier reports whether the state directory has the layout of an earlier
+// release: its log is signed in another way, which the next start mends.
+func (l *look) earlier() bool {
+	version, _ := os.ReadFile(filepath.Join(l.Policy.StateDir, "version")) // what can't be read is another finding
+	return strings.TrimSpace(string(version)) == "1"
+}
+
 func (l *look) notMade() []Result { return one(skip("%s is not made yet", l.Policy.StateDir)) }
 
 // checkState: owner, mode, layout and file system of the state directory.
@@ -52,7 +59,7 @@ func checkState(_ context.Context, l *look) []Result {
 		return one(failure(err))
 	}
 	if err := state.CheckVersion(dir); err != nil {
-		if old, _ := os.ReadFile(filepath.Join(dir, "version")); strings.TrimSpace(string(old)) == "1" {
+		if l.earlier() {
 			return one(pass("%s has the layout of an earlier release; the next start brings it up to date", dir))
 		}
 		return one(failure(err))
@@ -92,6 +99,9 @@ const verify = "postern log verify"
 func checkLog(ctx context.Context, l *look) []Result {
 	if !l.made() {
 		return l.notMade()
+	}
+	if l.earlier() {
+		return one(skip("the log is that of an earlier release; it can be compared once the next start has brought it up to date"))
 	}
 	all, err := l.segments()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -143,6 +153,9 @@ func (l *look) newest() (path string, info fs.FileInfo, err error) {
 // checkSigned: a process that lives signs what it records within a second or
 // so; records that stay unsigned say that it can't.
 func checkSigned(ctx context.Context, l *look) []Result {
+	if l.earlier() {
+		return one(skip("the log is that of an earlier release"))
+	}
 	_, segment, err := l.newest()
 	signed, err2 := os.Stat(filepath.Join(l.Policy.StateDir, "checkpoint"))
 	if err != nil || err2 != nil {
