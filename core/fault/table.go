@@ -241,7 +241,7 @@ var table = [codeCount]row{
 
 	HTTPHost: {
 		"http.host", "PERMISSION_DENIED", KindDenial, nil, ExitDenied, 403, 0,
-		"the Host is not one of this server", "use the URL that postern serve --http prints",
+		"the Host is not one of this server", "use the URL that postern up or postern serve --http prints",
 	},
 	HTTPOrigin: {
 		"http.origin", "PERMISSION_DENIED", KindDenial, nil, ExitDenied, 403, 0,
@@ -249,7 +249,7 @@ var table = [codeCount]row{
 	},
 	HTTPToken: {
 		"http.token", "PERMISSION_DENIED", KindDenial, nil, ExitDenied, 401, 0,
-		"the request is not authorized", "send the token that postern serve --http keeps",
+		"the request is not authorized", "send the token that postern up or postern serve --http keeps",
 	},
 	RequestInvalid: {
 		"request.invalid", "INVALID_PARAMS", KindFailure, fs.ErrInvalid, ExitUsage, 400, rpcInvalidParams,

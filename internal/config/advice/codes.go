@@ -58,9 +58,9 @@ func codes() map[fault.Code]Step {
 		fault.TextEscaped:   say(InCall, "use edit_file around the place that has the escaped tag"),
 		fault.ScreenFinding: say(InNothing, notHere),
 
-		fault.HTTPHost:   say(InCall, "use the URL as postern serve --http prints it"),
+		fault.HTTPHost:   say(InCall, "use the URL as postern up or postern serve --http prints it"),
 		fault.HTTPOrigin: say(InNothing, "a web page is no client, whatever the policy"),
-		fault.HTTPToken:  say(InCall, "send the token: postern serve --http names the file that has it"),
+		fault.HTTPToken:  say(InCall, "send the token: postern serve --http names the file that has it, and postern up shows it on a terminal"),
 
 		fault.RequestInvalid: say(InCall, "correct the arguments: the answer named the one that is wrong"),
 		fault.MethodUnknown:  say(InCall, "ask for the list of tools: they have other names"),
