@@ -31,7 +31,7 @@ func (d Dir) Join(name ...string) string {
 
 // Locate returns where the state directory is, without touching it:
 // POSTERN_STATE, else $XDG_STATE_HOME/postern, else ~/.local/state/postern.
-// A relative POSTERN_STATE is refused; a relative XDG_STATE_HOME is ignored, as
+// A relative POSTERN_STATE is refused, as request.invalid; a relative XDG_STATE_HOME is ignored, as
 // the XDG Base Directory Specification asks.
 func Locate(getenv func(string) string) (string, error) {
 	if p := getenv("POSTERN_STATE"); p != "" {
@@ -42,16 +42,22 @@ func Locate(getenv func(string) string) (string, error) {
 	}
 	home := getenv("HOME")
 	if home == "" {
-		return "", invalid("neither POSTERN_STATE, XDG_STATE_HOME nor HOME is set", "set POSTERN_STATE to an absolute path", nil)
+		return "", environment("neither POSTERN_STATE, XDG_STATE_HOME nor HOME is set", "set POSTERN_STATE to an absolute path")
 	}
 	return absolute("HOME", filepath.Join(home, ".local", "state", "postern"))
 }
 
 func absolute(name, p string) (string, error) {
 	if !filepath.IsAbs(p) {
-		return "", invalid(name+" is not an absolute path", "set "+name+" to an absolute path", nil)
+		return "", environment(name+" is not an absolute path", "set "+name+" to an absolute path")
 	}
 	return filepath.Clean(p), nil
+}
+
+// environment is the error of a command that was started so that it can't know
+// its place: as with an argument that is wrong, nothing on the machine is.
+func environment(rule, hint string) error {
+	return &fault.Error{Code: fault.RequestInvalid, Op: "postern", Rule: rule, Hint: hint}
 }
 
 // Open prepares the directory at path: made with mode 0700, owned by this

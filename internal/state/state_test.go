@@ -22,7 +22,7 @@ func TestLocate(t *testing.T) {
 		"own variable": {env: map[string]string{"POSTERN_STATE": "/s", "XDG_STATE_HOME": "/x", "HOME": "/h"}, want: "/s"},
 		"xdg":          {env: map[string]string{"XDG_STATE_HOME": "/x", "HOME": "/h"}, want: "/x/postern"},
 		"home":         {env: map[string]string{"HOME": "/h"}, want: "/h/.local/state/postern"},
-		"nothing":      {bad: "set POSTERN_STATE"},
+		"nothing":      {bad: "failed: postern\nbecause: neither POSTERN_STATE, XDG_STATE_HOME nor HOME is set\nnext: set POSTERN_STATE"},
 		"relative":     {env: map[string]string{"POSTERN_STATE": "here"}, bad: "set POSTERN_STATE"},
 		"relative xdg": {env: map[string]string{"XDG_STATE_HOME": "here", "HOME": "/h"}, want: "/h/.local/state/postern"},
 	}
@@ -32,7 +32,7 @@ func TestLocate(t *testing.T) {
 			if got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
-			if (tc.bad != "") != (err != nil) || err != nil && !strings.Contains(fault.As(err).Lines(), tc.bad) {
+			if (tc.bad != "") != (err != nil) || err != nil && (fault.CodeOf(err).Exit() != fault.ExitUsage || !strings.Contains(fault.As(err).Lines(), tc.bad)) {
 				t.Errorf("error %v", err)
 			}
 		})
