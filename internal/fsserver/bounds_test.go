@@ -152,6 +152,32 @@ func TestManyPatterns(t *testing.T) {
 	}
 }
 
+// TestRefusalMeta: the name is the canonical one whoever refuses, and only a rule
+// of the policy stands where programs look for a rule.
+func TestRefusalMeta(t *testing.T) {
+	w := newWorld(t, map[string]string{"f": "F"})
+	for _, tt := range []struct {
+		tool, code, head string
+		args             args
+		rule             bool
+	}{
+		{"edit_file", "precondition.failed", "fs.write project://f", args{"path": "f", "edits": edits("none", "x")}, false},
+		{"delete_file", "confirm.missing", "fs.delete project://f", args{"path": w.at("f")}, false},
+		{"read_text_file", "path.missing", "fs.read project://none", args{"path": "none"}, false},
+		{"read_text_file", "path.escape", "fs.read ../f", args{"path": "../f"}, false},
+		{"write_file", "policy.denied", "fs.write project://.git/hooks/x", args{"path": ".git/hooks/x", "content": "x"}, true},
+	} {
+		r := w.call(tt.tool, tt.args).refused(tt.code)
+		if head, _, _ := strings.Cut(r.text(), "\n"); !strings.HasSuffix(head, ": "+tt.head) {
+			t.Errorf("%s: %q, want %s", tt.code, head, tt.head)
+		}
+		var e struct{ Rule *string }
+		if err := json.Unmarshal(r.Meta["dev.postern/error"], &e); err != nil || e.Rule == nil || (*e.Rule != "") != tt.rule {
+			t.Errorf("%s: %s", tt.code, r.Meta["dev.postern/error"])
+		}
+	}
+}
+
 // TestRefusalsSayWhat: a refusal that no gate makes names what was called for,
 // and is recorded.
 func TestRefusalsSayWhat(t *testing.T) {
@@ -163,9 +189,9 @@ func TestRefusalsSayWhat(t *testing.T) {
 		args args
 		head string
 	}{
-		{"search_files", args{"path": w.root, "pattern": "x!(a)"}, "fs.list " + w.root},
-		{"directory_tree", args{"path": w.root, "excludePatterns": []string{"x!(a)"}}, "fs.list " + w.root},
-		{"read_text_file", args{"path": w.at("f"), "head": 1, "tail": 1}, "fs.read " + w.at("f")},
+		{"search_files", args{"path": w.root, "pattern": "x!(a)"}, "fs.list project://"},
+		{"directory_tree", args{"path": w.root, "excludePatterns": []string{"x!(a)"}}, "fs.list project://"},
+		{"read_text_file", args{"path": w.at("f"), "head": 1, "tail": 1}, "fs.read project://f"},
 	} {
 		before := len(events)
 		r := c.call(tt.tool, tt.args).refused("request.invalid")

@@ -123,18 +123,20 @@ func (s *server) conclude(res *mcpserver.Result, o enforce.Outcome, notes []stri
 }
 
 // refusal is a refused or failed call: the three lines about the path that the
-// caller sent, and what may be known of it from outside in a block of its own.
+// caller sent, in its canonical form if it has one, and what may be known of it
+// from outside in a block of its own.
 func (s *server) refusal(c *call, f fault.Error, o enforce.Outcome, detail string) mcpserver.Result {
 	source := c.canonical(c.spelling())
 	switch {
 	case c.owns(f.Resource):
-		source = c.canonical(f.Resource)
+		f.Resource = c.canonical(f.Resource)
+		source = f.Resource
 	case c.mayName(f.Resource):
 		source = f.Resource
 		detail = strings.TrimSuffix(textsafe.Name(f.Resource)+"\n"+detail, "\n")
 		fallthrough
 	default:
-		f.Resource = c.spelling()
+		f.Resource = c.canonical(c.spelling())
 	}
 	res := mcpserver.Refusal(&f, f.ID)
 	lines := textsafe.Block(f.Lines()).String()

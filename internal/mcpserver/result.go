@@ -87,11 +87,16 @@ type Result struct {
 const errorMeta = "dev.postern/error"
 
 // Refusal is the result of a call that was refused or failed: the three lines
-// as text, and code, rule and the id of the record in _meta. A record of ""
-// leaves the id out.
+// as text, and code, rule and the id of the record in _meta. The rule is the one
+// of the policy that decided, and "" where none did: the text says why then. A
+// record of "" leaves the id out.
 func Refusal(err *fault.Error, record string) Result {
+	rule := ""
+	if err.Code == fault.PolicyDenied || err.Code == fault.PolicyAsk {
+		rule = err.Rule
+	}
 	b := mcpwire.AppendString([]byte(`{"code":`), err.Code.String())
-	b = mcpwire.AppendString(append(b, `,"rule":`...), textsafe.Clean(err.Rule).String())
+	b = mcpwire.AppendString(append(b, `,"rule":`...), textsafe.Clean(rule).String())
 	if record != "" {
 		b = mcpwire.AppendString(append(b, `,"id":`...), record)
 	}
