@@ -101,7 +101,12 @@ deletes; the operation is then performed by handle, and recorded`,
 		},
 	}
 	root.SetVersionTemplate("postern {{.Version}}\n")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd.CommandPath(), err.Error(), "") })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if before := cmd.Flags().Args(); !cmd.HasParent() && len(before) > 0 { // its flags would be those of a verb
+			return unknownVerb(cmd, before[0])
+		}
+		return usage(cmd.CommandPath(), err.Error(), "")
+	})
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(cmd) })
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(

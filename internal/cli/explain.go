@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/config/advice"
 	"github.com/postern-gate/postern/internal/state/audit"
 	"github.com/postern-gate/postern/internal/state/audit/records"
 )
@@ -45,11 +46,43 @@ a change is proposed only after it was tried, in memory. nothing is changed`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.explain(cmd.Context(), env, append(args, "")[0], asJSON)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return newestIDs(cmd.Context(), env), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		},
 	}
 	policyFlag(cmd, &o)
 	jsonFlag(cmd, &asJSON)
 	return cmd
+}
+
+// mostOffered is how many ids a shell is offered.
+const mostOffered = 20
+
+// newestIDs are the ids of the newest refusals, the newest first, each with what
+// it was about. A log that can't be read offers none: a shell asks here.
+func newestIDs(ctx context.Context, env *Env) (ids []string) {
+	s, err := logToRead(env, "explain")
+	if err != nil {
+		return nil
+	}
+	filter := records.Filter{Event: string(audit.Refusal)}
+	from, _, err := records.Newest(ctx, s.audit(), &filter, mostOffered)
+	if err != nil {
+		return nil
+	}
+	r := records.NewReader(s.audit(), from)
+	defer r.Close()
+	_ = r.Each(ctx, func(e records.Entry) error { // what was read before an error is offered
+		if filter.Match(&e) && e.Record.Corr != "" {
+			ids = append(ids, cobra.CompletionWithDesc(plain(e.Record.Corr), plain(e.Record.Op)+" "+textsafe.Name(e.Record.Resource)))
+		}
+		return nil
+	})
+	slices.Reverse(ids)
+	return ids
 }
 
 func (o *options) explain(ctx context.Context, env *Env, id string, asJSON bool) error {
@@ -75,7 +108,8 @@ type explanation struct {
 	told    *records.Record // the one that says how it ended
 
 	w       *workspace
-	why     string // why it can't be judged again, "" where it was
+	why     string       // why it can't be judged again, "" where it was
+	mend    *advice.Step // what a policy that is not valid needs first
 	now     *judge
 	private bool // the names are classes and hashes
 }

@@ -29,7 +29,7 @@ func (x *explanation) again(ctx context.Context, env *Env) {
 		err = w.open(env)
 	}
 	if err != nil {
-		x.why = "the policy and the roots here can't be read: " + fault.As(err).Because() + "; postern status tells more"
+		x.unread(err)
 		return
 	}
 	x.w = w
@@ -38,9 +38,29 @@ func (x *explanation) again(ctx context.Context, env *Env) {
 		x.why = "the record is about no action that a policy decides"
 		return
 	}
+	if action == core.ToolCall && x.code().Kind() == fault.KindFailure && x.code() != fault.OK {
+		x.why = "no rule was asked: the call failed before it came to a name"
+		return
+	}
 	if x.why = x.cannot(action); x.why == "" {
 		x.now = x.judged(ctx, action, w, nil)
 	}
+}
+
+// unread notes why there is no policy to judge by; one that is not valid has to
+// be mended first, whatever the call was about.
+func (x *explanation) unread(err error) {
+	var invalid *config.Invalid
+	if errors.As(err, &invalid) && len(invalid.Problems) > 0 {
+		p := invalid.Problems[0]
+		x.why = "the policy is not valid: " + p.Pos.String() + ": " + p.Message
+		if n := len(invalid.Problems) - 1; n > 0 {
+			x.why += ", and " + counted(n, "problem") + " more"
+		}
+		x.mend = &advice.Step{Kind: advice.InPolicy, Text: "mend the policy, then ask again", File: p.Pos.File, Line: p.Pos.Line, Column: p.Pos.Column}
+		return
+	}
+	x.why = "the policy and the roots here can't be read: " + fault.As(err).Because() + "; postern status tells more"
 }
 
 // hashed is a name that the log doesn't spell out, and cut one that it doesn't
@@ -86,7 +106,7 @@ func (x *explanation) judged(ctx context.Context, action core.Action, w *workspa
 	j := &judge{w: w, other: other, request: core.Request{Subject: agent.subject(x.told.Source), Action: action}}
 	names := x.names()
 	find := func(a core.Action, name string, to ...string) {
-		if a == core.FSWrite && !there(w, name) {
+		if a == core.FSWrite && x.code() != fault.PathMissing && !there(w, name) {
 			a = core.FSCreate // which is what it asks for then
 		}
 		j.request.Action = a
@@ -205,6 +225,8 @@ func (x *explanation) advise(ctx context.Context) (steps []advice.Step, enough b
 	switch what := x.byServer(); {
 	case what != "":
 		steps = append(steps, advice.Step{Kind: advice.InServer, Text: what})
+	case x.mend != nil && base.Kind == advice.InPolicy:
+		return []advice.Step{*x.mend}, false
 	case x.now == nil && base.Kind == advice.InPolicy:
 		return x.fromRecord(base), false
 	case x.elsewhere():

@@ -128,7 +128,7 @@ func (x *explanation) printNow(w io.Writer, out *explainJSON) {
 		fmt.Fprintln(w, "policy: another one than then is in force")
 	}
 	if out.Now.About != "" {
-		fmt.Fprintf(w, "about: %s\n", plain(out.Now.About))
+		fmt.Fprintf(w, "about: %s%s\n", plain(out.Now.About), x.whyOther())
 	}
 	if x.now.guard {
 		fmt.Fprintf(w, "now: %s: %s\n", x.now.code, textsafe.Clean(x.now.verdict.Reason.String()))
@@ -138,6 +138,14 @@ func (x *explanation) printNow(w io.Writer, out *explainJSON) {
 			fmt.Fprintf(w, "rule: %s\n", textsafe.Clean(reason.String()))
 		}
 	}
+}
+
+// whyOther says why another action than the one that was asked for decided.
+func (x *explanation) whyOther() string {
+	if x.now.request.Action == core.FSWrite && x.now.decided.Action == core.FSCreate {
+		return ": the file is not there, so writing it is creating it"
+	}
+	return ""
 }
 
 func wouldBe(d core.Decision) string {

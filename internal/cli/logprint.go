@@ -51,7 +51,7 @@ func (p *logPrinter) text(w io.Writer, e *records.Entry) error {
 	if why := because(r); why != "" {
 		columns = append(columns, why)
 	}
-	if r.Event == string(audit.Refusal) && r.Corr != "" && !p.known {
+	if (r.Event == string(audit.Refusal) || r.Event == string(audit.Failure)) && r.Corr != "" && !p.known {
 		columns = append(columns, "id="+plain(r.Corr)) // for postern explain
 	}
 	line := strings.TrimRight(strings.Join(columns, " "), " ") + "\n"
