@@ -53,9 +53,10 @@ nothing is repaired. without DIR the folders are the policy's, or this one
 
 the line of each client is started as the client would, up to a refusal, with a
 state directory of its own; of another program than this one only if its name is
-postern and nobody but you and root can change it
+postern, it lies in no project and nobody but you and root can change it, and
+where a file of a project names it, only if init wrote that file
 
---deploy goes through the checklist of docs/deploy.md instead, each point with
+--deploy goes through the deployment checklist instead, each point with
 its command and its result, or with what to do by hand where it can't be checked
 
 exit 1 when a check fails, else 0`,

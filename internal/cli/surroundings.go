@@ -4,7 +4,12 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -14,6 +19,7 @@ import (
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/attach"
 	"github.com/postern-gate/postern/internal/config"
+	"github.com/postern-gate/postern/internal/doctor"
 	"github.com/postern-gate/postern/internal/state/endpoint"
 )
 
@@ -36,6 +42,7 @@ type agentJSON struct {
 	Args      []string `json:"args"`
 	InProject bool     `json:"in_project"`
 	Foreign   bool     `json:"foreign"` // it has our name and runs something else
+	Missing   bool     `json:"missing"` // there is no such program
 	Level     string   `json:"level"`   // of enforcement of what goes through it
 	Escapes   string   `json:"escapes"` // what doesn't go through it
 }
@@ -58,11 +65,16 @@ func (w *workspace) surroundings(ctx context.Context, env *Env) surroundings {
 	cfg := w.live.Current()
 	s := surroundings{
 		Agents: []agentJSON{}, Others: []clientJSON{}, Unread: []string{}, Endpoints: []servedJSON{},
-		Weaker: weaker(cfg), Silent: append([]config.Idle{}, cfg.Idle...),
+		Weaker: append(weaker(cfg), w.wide(env)...), Silent: append([]config.Idle{}, cfg.Idle...),
 	}
-	s.clients(attach.World{
+	world := attach.World{
 		Home: homeOf(env), Project: w.folders()[0], GOOS: runtime.GOOS, Getenv: env.Getenv, LookPath: exec.LookPath,
-	})
+	}
+	here, err := env.Getwd()
+	if err != nil {
+		here = world.Project
+	}
+	s.clients(doctor.NewTrust(w.self, w.stateDir, here, world, cfg.Roots))
 	for _, e := range endpoint.Open(w.stateDir).List(ctx) {
 		if !e.Held {
 			continue
@@ -75,20 +87,20 @@ func (w *workspace) surroundings(ctx context.Context, env *Env) surroundings {
 	return s
 }
 
-func (s *surroundings) clients(world attach.World) {
+func (s *surroundings) clients(trust doctor.Trust) {
+	world := trust.World
 	attached, errs := attach.Attached(world)
 	for _, err := range errs {
 		s.Unread = append(s.Unread, fault.As(err).Error())
 	}
+	s.Weaker = append(s.Weaker, shared(attached)...)
 	seen := map[string]bool{}
 	for _, a := range attached {
 		seen[a.Client.ID] = seen[a.Client.ID] || !a.Foreign
+		level, escapes := guards(trust, a)
 		agent := agentJSON{
-			a.Client.ID, a.Client.Name, a.File, a.Entry, a.Command, append([]string{}, a.Args...), a.InProject, a.Foreign,
-			core.LevelSDK.String(), a.Client.Own + ", unless they are turned off there (docs/clients.md)",
-		}
-		if a.Foreign {
-			agent.Level, agent.Escapes = core.LevelNone.String(), "everything: the entry has our name and runs another program"
+			a.Client.ID, a.Client.Name, a.File, a.Entry, a.Command, append([]string{}, a.Args...), a.InProject, a.Foreign, missing(a.Command, world.LookPath),
+			level, escapes,
 		}
 		s.Agents = append(s.Agents, agent)
 	}
@@ -97,6 +109,74 @@ func (s *surroundings) clients(world attach.World) {
 			s.Others = append(s.Others, clientJSON{f.Client.ID, f.Client.Name, f.Why})
 		}
 	}
+}
+
+// unknown is the level of an entry that may start something else than a guard.
+const unknown = "unknown"
+
+// guards says at which level what goes through an entry is enforced, and what
+// goes another way.
+func guards(trust doctor.Trust, a attach.Attachment) (level, escapes string) {
+	if a.Foreign {
+		return core.LevelNone.String(), "everything: the entry has our name and runs another program"
+	}
+	if len(a.Odd) > 0 {
+		return unknown, "perhaps everything: the entry " + a.Beside()
+	}
+	switch program, err := trust.Program(a); {
+	case errors.Is(err, fs.ErrInvalid):
+		return unknown, "perhaps everything: the program is a relative path, which means another file in each folder"
+	case err != nil:
+		return unknown, "perhaps everything: the program is not found from here"
+	case !trust.Of(a, program):
+		return unknown, "perhaps everything: the program is neither this one nor one that init wrote there"
+	}
+	return core.LevelSDK.String(), a.Client.Own + ", unless they are turned off there (" + attach.ClientsPage + ")"
+}
+
+// mostShown is how many characters of a name from a client's file are shown, and
+// how many arguments.
+const (
+	mostShown = 80
+	mostArgs  = 20
+)
+
+func brief(name string) string { return textsafe.Brief(name, mostShown) }
+
+// shared says which clients offer the servers of several folders to each of
+// their sessions.
+func shared(attached []attach.Attachment) (lines []string) {
+	entries := map[string][]string{}
+	var names []string
+	for _, a := range attached {
+		if !a.Everywhere || a.Foreign {
+			continue
+		}
+		if entries[a.Client.Name] == nil {
+			names = append(names, a.Client.Name)
+		}
+		entries[a.Client.Name] = append(entries[a.Client.Name], brief(a.Entry))
+	}
+	for _, name := range names {
+		if all := entries[name]; len(all) > 1 {
+			lines = append(lines, fmt.Sprintf("%s offers each of its sessions %d servers: one in a folder can use those of the others (%s)", name, len(all), strings.Join(all, ", ")))
+		}
+	}
+	return lines
+}
+
+// missing reports whether a client could not start the command. A name of the
+// network is not asked for: that would tell somebody who we are.
+func missing(command string, look func(string) (string, error)) bool {
+	if !filepath.IsAbs(command) {
+		_, err := look(command)
+		return err != nil
+	}
+	if runtime.GOOS == "windows" && strings.HasPrefix(filepath.ToSlash(command), "//") {
+		return false
+	}
+	_, err := os.Stat(command)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // weaker are the settings and the parts of this machine that give up something.
@@ -117,11 +197,19 @@ func weaker(cfg *config.Config) []string {
 func (s *surroundings) print(line func(what, text string)) {
 	for _, a := range s.Agents {
 		args := ""
-		for _, arg := range a.Args {
-			args += " " + textsafe.Name(arg)
+		for i, arg := range a.Args {
+			if i == mostArgs {
+				args += " ..."
+				break
+			}
+			args += " " + brief(arg)
 		}
-		text := a.Name + ", " + textsafe.Name(a.Entry) + " in " + textsafe.Name(a.File) + ": " + textsafe.Name(a.Command) + args
-		line("agent", text+" ("+a.Level+")")
+		text := a.Name + ", " + brief(a.Entry) + " in " + textsafe.Word(a.File) + ": " + brief(a.Command) + args
+		level := a.Level
+		if a.Missing {
+			level += ", missing program"
+		}
+		line("agent", text+" ("+level+")")
 		line("escapes", a.Escapes)
 	}
 	for _, c := range s.Others {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/postern-gate/postern/internal/attach"
+	"github.com/postern-gate/postern/internal/config"
 )
 
 // Trust tells which program of a client's entry may be called a guard, and be
@@ -28,9 +29,12 @@ type Trust struct {
 
 // Program is the file that an entry's command means: an absolute path, or a bare
 // name that is looked up. A relative path is fs.ErrInvalid: it means another file
-// in each folder that a client starts in.
+// in each folder that a client starts in. A name of the network is not asked for:
+// that would tell somebody who we are.
 func (t Trust) Program(a attach.Attachment) (string, error) {
 	switch {
+	case t.World.GOOS == "windows" && strings.HasPrefix(filepath.ToSlash(a.Command), "//"):
+		return "", fs.ErrPermission
 	case filepath.IsAbs(a.Command):
 		return exec.LookPath(a.Command)
 	case strings.ContainsAny(a.Command, `/\`):
@@ -93,16 +97,27 @@ func (t Trust) place(dir string) bool {
 	return err == nil && !sameFile(dir, t.World.Home)
 }
 
+// NewTrust is what is trusted of this program, which serves the roots. The
+// working directory counts as a project too, but for the home folder and a root
+// of the file system, which hold every program.
+func NewTrust(self, stateDir, workDir string, world attach.World, roots []config.Root) Trust {
+	t := Trust{Self: self, StateDir: stateDir, World: world, Places: []string{world.Project}}
+	if !sameFile(workDir, world.Home) && filepath.Dir(workDir) != workDir {
+		t.Places = append(t.Places, workDir)
+	}
+	for _, r := range roots {
+		t.Places = append(t.Places, r.Path)
+	}
+	return t
+}
+
 // trust is what this run trusts.
 func (l *look) trust() Trust {
-	t := Trust{Self: l.Self, StateDir: l.Policy.StateDir, World: l.World, Places: []string{l.World.Project}, Unknown: l.cfg == nil}
-	if here := l.Policy.WorkDir; !sameFile(here, l.World.Home) && filepath.Dir(here) != here {
-		t.Places = append(t.Places, here)
-	}
+	var roots []config.Root
 	if l.cfg != nil {
-		for _, r := range l.cfg.Roots {
-			t.Places = append(t.Places, r.Path)
-		}
+		roots = l.cfg.Roots
 	}
+	t := NewTrust(l.Self, l.Policy.StateDir, l.Policy.WorkDir, l.World, roots)
+	t.Unknown = l.cfg == nil
 	return t
 }
