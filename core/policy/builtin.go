@@ -36,25 +36,19 @@ func secrets() []entry {
 			name: "dotenv", anyway: "**/.env\n**/.env.*",
 			except: "**/.env.example\n**/.env.sample\n**/.env.template\n**/.env.dist",
 		},
-		{name: "keys", anyway: "**/*.pem\n**/*.key\n**/*.p12\n**/*.pfx\n**/*.jks\n**/*.kdbx\n" +
-			"**/id_rsa*\n**/id_ed25519*\n**/id_ecdsa*\n**/id_dsa*", except: "**/*.pub"},
+		{name: "keys", anyway: "**/*.pem\n**/*.key\n**/*.p12\n**/*.pfx\n**/*.jks\n**/*.kdbx\n**/id_rsa*\n**/id_ed25519*\n**/id_ecdsa*\n**/id_dsa*", except: "**/*.pub"},
 		{name: "ssh", anyway: "**/.ssh/**"},
 		{name: "gnupg", anyway: "**/.gnupg/**"},
-		{name: "cloud", anyway: "**/.aws/**\n**/.azure/**\n**/.config/gcloud/**\n**/.kube/**\n" +
-			"**/.docker/config.json\n**/.oci/**"},
-		{name: "logins", anyway: "**/.netrc\n**/_netrc\n**/.git-credentials\n**/.pypirc\n" +
-			"**/.config/gh/hosts.yml\n**/credentials\n**/credentials.json\n**/service-account*.json"},
+		{name: "cloud", anyway: "**/.aws/**\n**/.azure/**\n**/.config/gcloud/**\n**/.kube/**\n**/.docker/config.json\n**/.oci/**"},
+		{name: "logins", anyway: "**/.netrc\n**/_netrc\n**/.git-credentials\n**/.pypirc\n**/.config/gh/hosts.yml\n**/credentials\n**/credentials.json\n**/service-account*.json"},
 		// The one at a root's top is a project's settings as often as a token;
 		// whoever reads it judges that by its content.
 		{name: "npmrc", anyway: "**/.npmrc", except: ".npmrc"},
-		{name: "browsers", anyway: "**/.config/chromium/**\n**/.config/google-chrome*/**\n" +
-			"**/.config/microsoft-edge*/**\n**/.config/BraveSoftware/**\n**/.mozilla/firefox/**\n" +
-			"**/snap/chromium/common/**\n**/.var/app/org.mozilla.firefox/**\n**/.var/app/org.chromium.Chromium/**\n" +
-			"**/.var/app/com.google.Chrome*/**\n**/.var/app/com.microsoft.Edge*/**\n**/.var/app/com.brave.Browser/**\n" +
-			"**/Library/Application Support/Chromium/**\n**/Library/Application Support/Google/Chrome*/**\n" +
-			"**/Library/Application Support/Firefox/**\n**/Library/Application Support/Microsoft Edge*/**\n" +
-			"**/Library/Application Support/BraveSoftware/**\n**/AppData/Local/Chromium/User Data/**\n" +
-			"**/AppData/Local/Google/Chrome*/User Data/**\n**/AppData/Roaming/Mozilla/Firefox/**\n" +
+		{name: "browsers", anyway: "**/.config/chromium/**\n**/.config/google-chrome*/**\n**/.config/microsoft-edge*/**\n**/.config/BraveSoftware/**\n**/.mozilla/firefox/**\n" +
+			"**/snap/chromium/common/**\n**/.var/app/org.mozilla.firefox/**\n**/.var/app/org.chromium.Chromium/**\n**/.var/app/com.google.Chrome*/**\n" +
+			"**/.var/app/com.microsoft.Edge*/**\n**/.var/app/com.brave.Browser/**\n**/Library/Application Support/Chromium/**\n**/Library/Application Support/Google/Chrome*/**\n" +
+			"**/Library/Application Support/Firefox/**\n**/Library/Application Support/Microsoft Edge*/**\n**/Library/Application Support/BraveSoftware/**\n" +
+			"**/AppData/Local/Chromium/User Data/**\n**/AppData/Local/Google/Chrome*/User Data/**\n**/AppData/Roaming/Mozilla/Firefox/**\n" +
 			"**/AppData/Local/Microsoft/Edge*/User Data/**\n**/AppData/Local/BraveSoftware/**"},
 		// A file that is being replaced has its old or new content under a name
 		// like the last one for a moment, and after a crash for good.
@@ -70,12 +64,9 @@ func runsByItself() []entry {
 			// commondir and gitdir make a repository take its configuration and
 			// hooks from elsewhere, and the todo lists hold commands
 			// (gitrepository-layout, git-rebase).
-			name: "git", anyway: "**/.git/hooks/**\n**/.git/config\n**/.git/config.worktree\n" +
-				"**/.git/commondir\n**/.git/gitdir\n**/.git/rebase-merge/**\n**/.git/sequencer/**\n" +
-				"**/.git/worktrees/*/config.worktree\n**/.git/worktrees/*/commondir\n**/.git/worktrees/*/gitdir\n" +
-				"**/.git/info/attributes\n**/.git/modules/**/hooks/**\n" +
-				"**/.git/modules/**/config\n**/.git/modules/**/config.worktree\n**/.git/modules/**/info/attributes\n" +
-				"**/.git/modules/**/commondir\n**/.git/modules/**/gitdir\n**/.husky/**",
+			name: "git", anyway: "**/.git/hooks/**\n**/.git/config\n**/.git/config.worktree\n**/.git/commondir\n**/.git/gitdir\n**/.git/rebase-merge/**\n**/.git/sequencer/**\n" +
+				"**/.git/worktrees/*/config.worktree\n**/.git/worktrees/*/commondir\n**/.git/worktrees/*/gitdir\n**/.git/info/attributes\n**/.git/modules/**/hooks/**\n" +
+				"**/.git/modules/**/config\n**/.git/modules/**/config.worktree\n**/.git/modules/**/info/attributes\n**/.git/modules/**/commondir\n**/.git/modules/**/gitdir\n**/.husky/**",
 			home: ".gitconfig\n.config/git/**",
 		},
 		// Whatever else is changed there can make git take its configuration from
@@ -83,9 +74,8 @@ func runsByItself() []entry {
 		// that is broken, so that git finds another one around it.
 		{name: "git", anyway: "**/.git/**", except: "**/.git/info/exclude\n**/.git/description"},
 		{
-			name: "shell", home: ".bashrc\n.bashrc.d/**\n.bash_profile\n.bash_login\n.bash_logout\n.bash_aliases\n.profile\n" +
-				".zshrc\n.zshenv\n.zprofile\n.zlogin\n.zlogout\n.config/fish/**\n.xprofile\n.xsessionrc\n.pam_environment\n" +
-				".config/environment.d/**",
+			name: "shell", home: ".bashrc\n.bashrc.d/**\n.bash_profile\n.bash_login\n.bash_logout\n.bash_aliases\n.profile\n.zshrc\n.zshenv\n.zprofile\n.zlogin\n.zlogout\n.config/fish/**\n" +
+				".xprofile\n.xsessionrc\n.pam_environment\n.config/environment.d/**",
 		},
 		{
 			name: "autostart", anyway: "**/spool/cron/**\n**/etc/crontab\n**/etc/cron.*/**",
@@ -94,19 +84,15 @@ func runsByItself() []entry {
 		// Settings start servers, commands and hooks; commands, agents, skills and
 		// plugins bring tools and lines of a shell with them.
 		{
-			name: "agents", anyway: "**/.claude/settings*.json\n**/.claude/hooks/**\n**/.claude/commands/**\n" +
-				"**/.claude/agents/**\n**/.claude/skills/**\n**/.claude/plugins/**\n**/.mcp.json\n**/.cursor/mcp.json\n" +
-				"**/.cursor/hooks.json\n**/.codex/**\n**/.gemini/settings.json\n**/.gemini/commands/**\n**/.gemini/extensions/**\n" +
-				"**/.qwen/settings.json\n**/.roo/mcp.json\n**/.amazonq/mcp.json\n**/.github/hooks/**\n**/.windsurf/**\n" +
-				"**/.kiro/**\n**/.opencode/**\n**/opencode.json\n**/opencode.jsonc",
-			home: ".claude.json\n.copilot/**\n.codeium/windsurf/**\n.config/opencode/**\n.config/Claude/**\n" +
-				"Library/Application Support/Claude/**\nAppData/Roaming/Claude/**",
+			name: "agents", anyway: "**/.claude/settings*.json\n**/.claude/hooks/**\n**/.claude/commands/**\n**/.claude/agents/**\n**/.claude/skills/**\n**/.claude/plugins/**\n**/.mcp.json\n" +
+				"**/.cursor/mcp.json\n**/.cursor/hooks.json\n**/.codex/**\n**/.gemini/settings.json\n**/.gemini/commands/**\n**/.gemini/extensions/**\n**/.qwen/settings.json\n" +
+				"**/.roo/mcp.json\n**/.amazonq/mcp.json\n**/.github/hooks/**\n**/.windsurf/**\n**/.kiro/**\n**/.opencode/**\n**/opencode.json\n**/opencode.jsonc",
+			home: ".claude.json\n.copilot/**\n.codeium/windsurf/**\n.config/opencode/**\n.config/Claude/**\nLibrary/Application Support/Claude/**\nAppData/Roaming/Claude/**",
 		},
 		{
-			name: "editors", anyway: "**/.vscode/tasks.json\n**/.vscode/launch.json\n**/.vscode/settings.json\n" +
-				"**/.vscode/mcp.json\n**/.zed/settings.json\n**/.zed/tasks.json\n**/.zed/debug.json\n**/.idea/workspace.xml\n**/.envrc",
-			home: ".config/Code*/User/**\nLibrary/Application Support/Code*/User/**\nAppData/Roaming/Code*/User/**\n" +
-				".config/zed/**\nAppData/Roaming/Zed/**",
+			name: "editors", anyway: "**/.vscode/tasks.json\n**/.vscode/launch.json\n**/.vscode/settings.json\n**/.vscode/mcp.json\n**/.zed/settings.json\n**/.zed/tasks.json\n" +
+				"**/.zed/debug.json\n**/.idea/workspace.xml\n**/.envrc",
+			home: ".config/Code*/User/**\nLibrary/Application Support/Code*/User/**\nAppData/Roaming/Code*/User/**\n.config/zed/**\nAppData/Roaming/Zed/**",
 		},
 		{name: ownFiles, anyway: "**/.postern/**\n**/.config/postern/**"},
 	}

@@ -190,3 +190,19 @@ func TestUndoLeavesTheOther(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A policy that can't be made belongs to no client, so that leaving one out is
+// no way on.
+func TestPolicyThatCannotBeMade(t *testing.T) {
+	p := newPlace(t)
+	p.put(p.project(".postern"), "a file")
+	_, err := NewPlan(p.w, Server{Command: program}, nil, []File{{Path: p.project(".postern/policy.yaml"), InProject: true}})
+	if err == nil || strings.Contains(fault.As(err).Next(), "--client") {
+		t.Errorf("%v", err)
+	}
+	p.put(p.project(".cursor"), "a file")
+	_, err = NewPlan(p.w, Server{Command: program}, []Client{client(t, "cursor")}, nil)
+	if err == nil || !strings.Contains(fault.As(err).Next(), "--client") { // control
+		t.Errorf("%v", err)
+	}
+}

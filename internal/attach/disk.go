@@ -210,12 +210,8 @@ func (d *disk) refused(s *spot, err error) error {
 		f.Code, f.Hint = fault.PathSymlink, ""
 	}
 	switch {
-	case s.policy && f.Code == fault.IOFailed:
-		f.Hint = "give yourself access to it: every project gets a policy beside its clients' entries"
-	case s.policy && f.Code != fault.PathSymlink:
-		f.Hint = "make it a file that can be read and written"
-	case f.Code == fault.PathSymlink && s.project && s.policy:
-		f.Rule, f.Hint = linked, "replace the link by the file itself"
+	case s.policy:
+		refusedPolicy(&f, s.project)
 	case f.Code == fault.PathSymlink && s.project:
 		f.Rule = linked
 		f.Hint = "replace the link by the file itself, or leave its client out: postern init --client ID"
@@ -226,6 +222,20 @@ func (d *disk) refused(s *spot, err error) error {
 		f.Hint = leaveOut
 	}
 	return &f
+}
+
+// refusedPolicy gives a policy's refusal its next step: it has no client that
+// could be left out.
+func refusedPolicy(f *fault.Error, inProject bool) {
+	switch {
+	case f.Code == fault.PathSymlink && inProject:
+		f.Rule, f.Hint = linked, "replace the link by the file itself"
+	case f.Code == fault.PathSymlink && f.Hint != "":
+	case f.Code == fault.IOFailed:
+		f.Hint = "give yourself access to it: every project gets a policy beside its clients' entries"
+	default:
+		f.Hint = "make it a file that can be read and written"
+	}
 }
 
 // unchanged refuses a file that is not as it was read any more.

@@ -76,47 +76,62 @@ func (p *Plan) detach(c Client, s Server, f file, j journal, named bool) {
 		}
 		return
 	}
-	text, change := at.text, Change{Client: c.ID, Path: f.path, InProject: f.project, Before: at.text, spot: at}
-	var isNew, left bool
+	change := Change{Client: c.ID, Path: f.path, InProject: f.project, Before: at.text, After: at.text, spot: at}
+	left := len(p.Left)
 	for _, e := range old {
 		r, known := j.find(f.path, e.name)
-		switch {
-		case known:
-			isNew = isNew || r.New
-		case !s.own(p.world, f.project, e):
-			if e.serves() && slices.Contains(e.args, p.world.Project) {
-				p.Kept = append(p.Kept, fmt.Sprintf("%s: the entry %q runs postern for this folder, and init is not remembered to have added it", f.path, e.name))
-			}
-			continue
-		case !named:
-			p.Kept = append(p.Kept, fmt.Sprintf("%s: init is not remembered to have added the entry %q; postern init --undo --client %s takes it out", f.path, e.name, c.ID))
-			continue
+		if known || p.takes(c, s, f, e, named) {
+			p.cut(&change, c, e, r, known)
 		}
-		var m *made
-		if known {
-			m = &r.Made
-		}
-		after, prob := c.form.remove(text, e.name, m)
-		if prob != nil {
-			left = true
-			p.Left = append(p.Left, f.path+prob.place(at.text)+": "+prob.text)
-			continue
-		}
-		text, change.Entry = after, e.name
 	}
-	if !bytes.Equal(text, at.text) {
-		change.After = text
-		if isNew && c.form.nothing(text) {
-			change.After, change.Remove = nil, true
+	if !change.Remove && bytes.Equal(change.After, at.text) {
+		if len(p.Left) == left {
+			p.forget(c, f, j)
 		}
-		if err := p.disk.canWrite(at, change.Remove); err != nil {
-			p.Left = append(p.Left, undone(err))
-			return
-		}
-		p.Changes = append(p.Changes, change)
+		return
 	}
-	if !left {
+	if err := p.disk.canWrite(at, change.Remove); err != nil {
+		p.Left = append(p.Left, undone(err))
+		return
+	}
+	p.Changes = append(p.Changes, change)
+	if len(p.Left) == left {
 		p.forget(c, f, j)
+	}
+}
+
+// takes reports whether an entry that isn't remembered is taken out. One that
+// stays and runs postern for the folder is told.
+func (p *Plan) takes(c Client, s Server, f file, e entry, named bool) bool {
+	own := s.own(p.world, f.project, e)
+	if own && named {
+		return true
+	}
+	const unknown = "%s: init is not remembered to have added the entry %q"
+	switch {
+	case own:
+		p.Kept = append(p.Kept, fmt.Sprintf(unknown+"; postern init --undo --client %s takes it out", f.path, e.name, c.ID))
+	case e.serves() && slices.Contains(e.args, p.world.Project):
+		p.Kept = append(p.Kept, fmt.Sprintf(unknown+", which runs postern for this folder", f.path, e.name))
+	}
+	return false
+}
+
+// cut takes an entry out of the changed text; the file goes too if init made it
+// and nothing else is in it.
+func (p *Plan) cut(change *Change, c Client, e entry, r record, known bool) {
+	var m *made
+	if known {
+		m = &r.Made
+	}
+	after, prob := c.form.remove(change.After, e.name, m)
+	if prob != nil {
+		p.Left = append(p.Left, change.Path+prob.place(change.After)+": "+prob.text)
+		return
+	}
+	change.After, change.Entry = after, e.name
+	if r.New && c.form.nothing(after) {
+		change.After, change.Remove = nil, true
 	}
 }
 
