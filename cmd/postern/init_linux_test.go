@@ -159,12 +159,12 @@ func TestInitOnTerminal(t *testing.T) {
 		changes bool
 	}{
 		"yes":       {"y\n", 0, "undo: postern init --undo", true},
-		"no":        {"n\n", 4, "nothing was changed", false},
-		"nothing":   {"\n", 4, "nothing was changed", false},
+		"no":        {"n\n", 4, "nothing was written", false},
+		"nothing":   {"\n", 4, "nothing was written", false},
 		"ctrl-c":    {"\x03", 130, "interrupted", false},
-		"ctrl-d":    {"\x04", 4, "nothing was changed", false},
-		"escape":    {"\x1b[A\n", 4, "nothing was changed", false},
-		"long word": {strings.Repeat("y", 2000) + "\n", 4, "nothing was changed", false},
+		"ctrl-d":    {"\x04", 4, "nothing was written", false},
+		"escape":    {"\x1b[A\n", 4, "nothing was written", false},
+		"long word": {strings.Repeat("y", 2000) + "\n", 4, "nothing was written", false},
 	} {
 		home, project := initFolders(t)
 		before := tree(t, home)

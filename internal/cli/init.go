@@ -48,8 +48,13 @@ a policy for the folder, your own policy where there is none, and one entry in
 each client's file. nothing is written before a person says yes on the terminal
 
 every other byte of a file stays as it is. a file that can't be edited without
-a guess is refused, and then nothing at all is written. what was added is
-remembered, so that --undo takes out exactly that, also after other changes
+a guess is refused, and then nothing at all is written. whatever is answered but
+yes, and without a terminal to ask on, it writes nothing and ends with exit 4.
+with --json nobody is asked: it takes --yes or --dry-run
+
+what was added is remembered, so that --undo takes out exactly that, also after
+other changes; of a --client that is named also an entry that reads as init
+writes it. what it can't take out is named, the rest goes, and it ends with exit 1
 
 clients: ` + strings.Join(ids[:half], ", ") + ",\n  " + strings.Join(ids[half:], ", "),
 		DisableFlagsInUseLine: true,
@@ -164,10 +169,10 @@ func (r *initRun) folder(dir string) (string, error) {
 	}
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return "", &fault.Error{Code: fault.PathMissing, Op: opInit, Resource: dir, Rule: "the folder is not there", Hint: "name a folder that exists", Err: err}
+		return "", &fault.Error{Code: fault.RequestInvalid, Op: opInit, Resource: dir, Rule: "there is no such folder", Hint: "name a folder that exists", Err: err}
 	}
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
-		return "", &fault.Error{Code: fault.PathSpecial, Op: opInit, Resource: dir, Rule: "it is not a folder", Hint: "name a folder", Err: err}
+		return "", &fault.Error{Code: fault.RequestInvalid, Op: opInit, Resource: dir, Rule: "it is not a folder", Hint: "name the folder of a project: postern init DIR", Err: err}
 	}
 	return real, nil
 }
@@ -188,20 +193,14 @@ func (r *initRun) fit() error {
 	refused := func(why string) error {
 		return &fault.Error{Code: fault.PathDenied, Op: opInit, Resource: r.world.Project, Rule: why, Hint: "name the folder of one project: postern init DIR"}
 	}
-	home := r.world.Home
-	if real, err := filepath.EvalSymlinks(home); err == nil {
-		home = real
-	}
 	state := r.stateDir
 	if real, err := filepath.EvalSymlinks(state); err == nil {
 		state = real
 	}
-	switch project := r.world.Project; {
-	case filepath.Dir(project) == project:
-		return refused("it is the root of the file system")
-	case home != "" && beneath(home, project):
-		return refused("it is the home folder or holds it: keys, mail and every project would be in an agent's reach")
-	case beneath(project, state):
+	if why := tooWide(r.env, r.world.Project); why != "" {
+		return refused(why)
+	}
+	if beneath(r.world.Project, state) {
 		return refused("postern keeps its own state there, which no agent may reach")
 	}
 	return nil
@@ -284,8 +283,25 @@ func (r *initRun) carryOut(ctx context.Context) error {
 		out.Applied = !out.idle()
 	}
 	if r.asJSON {
-		return encode(r.env.Out, out, "  ")
+		if err := encode(r.env.Out, out, "  "); err != nil {
+			return err
+		}
+		return r.complete(out)
 	}
 	_, err := fmt.Fprint(r.env.Out, out.after())
-	return err
+	if err != nil {
+		return err
+	}
+	return r.complete(out)
+}
+
+// complete is an error where undoing has left something.
+func (r *initRun) complete(out *initJSON) error {
+	if r.dry || len(out.Left) == 0 {
+		return nil
+	}
+	return &fault.Error{
+		Code: fault.IOFailed, Op: opInit + " --undo", Resource: r.world.Project, Rule: "what init added is still there in part: " + strings.Join(out.Left, "; "),
+		Hint: "see to it, then run postern init --undo again, or take out one client alone: postern init --undo --client ID",
+	}
 }

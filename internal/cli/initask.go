@@ -18,7 +18,8 @@ import (
 )
 
 // ask wants a yes from a person on the terminal, never from stdin, which may be
-// a program's. What is asked about is shown there too if stdout goes elsewhere.
+// a program's. What is asked about is shown there too if stdout goes elsewhere. A
+// no is an answer and not a refusal, so it is said in one line.
 func (r *initRun) ask(ctx context.Context, out *initJSON) error {
 	if r.yes || out.idle() {
 		return nil
@@ -39,7 +40,8 @@ func (r *initRun) ask(ctx context.Context, out *initJSON) error {
 		return err
 	}
 	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
-		return &fault.Error{Code: fault.PolicyAsk, Op: opInit, Rule: "it was not answered with yes, and nothing was changed", Hint: "to do it after all, run it again and answer y"}
+		fmt.Fprintln(r.env.Err, "nothing was written: it was not answered with yes")
+		return exitCode(fault.ExitAsk)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/attach"
 )
 
 // initJSON is what init found, planned and did.
@@ -20,7 +21,8 @@ type initJSON struct {
 	Applied bool             `json:"applied"`
 	Clients []initClientJSON `json:"clients"`
 	Changes []initChangeJSON `json:"changes"`
-	Kept    []string         `json:"kept"`
+	Kept    []string         `json:"kept"` // by undoing, since init didn't add it
+	Left    []string         `json:"left"` // that undoing couldn't take out
 	Ignore  []string         `json:"gitignore"`
 }
 
@@ -34,6 +36,8 @@ type initClientJSON struct {
 	Args     []string `json:"args"`
 	Next     string   `json:"next"`
 	NotGuard string   `json:"not_guarded"`
+	// Everywhere: every session of the client is offered it, in whatever folder.
+	Everywhere bool `json:"everywhere"`
 }
 
 type initChangeJSON struct {
@@ -48,12 +52,13 @@ type initChangeJSON struct {
 func (r *initRun) report() *initJSON {
 	out := &initJSON{
 		document: newDocument("init"), Project: r.world.Project, Program: r.server.Command, Undo: r.undo, DryRun: r.dry,
-		Clients: []initClientJSON{}, Changes: []initChangeJSON{}, Kept: append([]string{}, r.plan.Kept...), Ignore: []string{},
+		Clients: []initClientJSON{}, Changes: []initChangeJSON{}, Kept: append([]string{}, r.plan.Kept...),
+		Left: append([]string{}, r.plan.Left...), Ignore: []string{},
 	}
 	for _, a := range r.plan.Attached {
 		c := initClientJSON{
 			ID: a.Client.ID, Name: a.Client.Name, File: a.File, Entry: a.Entry, Command: a.Command, Args: a.Args,
-			Next: a.Client.Next, NotGuard: a.Client.Own,
+			Next: a.Client.Next, NotGuard: a.Client.Own, Everywhere: a.Everywhere,
 		}
 		for _, f := range r.found {
 			if f.Client.ID == c.ID {
@@ -115,6 +120,9 @@ func (j *initJSON) changes() string {
 	for _, k := range j.Kept {
 		fmt.Fprintf(&b, "kept: %s\n", textsafe.Clean(k))
 	}
+	for _, l := range j.Left {
+		fmt.Fprintf(&b, "left: %s\n", textsafe.Clean(l))
+	}
 	return b.String()
 }
 
@@ -129,6 +137,8 @@ func (j *initJSON) question() string {
 func (j *initJSON) after() string {
 	var b strings.Builder
 	switch {
+	case j.idle() && j.Undo && len(j.Left) > 0:
+		return "nothing was changed\n"
 	case j.idle() && j.Undo:
 		return "nothing that init added is there, nothing was changed\n"
 	case j.idle():
@@ -143,20 +153,35 @@ func (j *initJSON) after() string {
 		b.WriteString("clients that run now go on until they are started again\n")
 		return b.String()
 	}
-	b.WriteString("\n")
-	for _, c := range j.Clients {
-		fmt.Fprintf(&b, "next, %s: %s\n", c.Name, c.Next)
-	}
-	for _, c := range j.Clients {
-		fmt.Fprintf(&b, "not guarded, %s: %s; docs/clients.md tells how to turn them off\n", c.Name, c.NotGuard)
-	}
+	b.WriteString("\n" + j.clients())
 	if len(j.Ignore) > 0 {
 		fmt.Fprintf(&b, "git, ignore what names a path of this machine: %s\n", textsafe.Clean(strings.Join(j.Ignore, ", ")))
 	}
 	b.WriteString("git, add what holds for everybody: /.postern/policy.yaml\n")
 	if len(j.Clients) > 0 {
-		b.WriteString("try: ask the agent to read .env, then see postern log, and postern explain ID for why\n")
+		b.WriteString("try: ask the agent: with postern, write \"exit 0\" to .git/hooks/pre-commit; then postern explain\n")
 	}
 	b.WriteString("undo: postern init --undo\n")
+	return b.String()
+}
+
+// clients says of each client what is to be done in it, and what of it is not
+// guarded or is wider than this folder.
+func (j *initJSON) clients() string {
+	var b strings.Builder
+	for _, c := range j.Clients {
+		fmt.Fprintf(&b, "next, %s: %s\n", c.Name, c.Next)
+	}
+	for _, c := range j.Clients {
+		fmt.Fprintf(&b, "not guarded, %s: %s\n", c.Name, c.NotGuard)
+	}
+	for _, c := range j.Clients {
+		if c.Everywhere {
+			fmt.Fprintf(&b, "wider, %s: its entry is in your own file, so each of its sessions, in any folder, can use this folder's server\n", c.Name)
+		}
+	}
+	if len(j.Clients) > 0 {
+		fmt.Fprintf(&b, "how to turn off what is not guarded: %s\n", attach.ClientsPage)
+	}
 	return b.String()
 }

@@ -38,6 +38,9 @@ ends with its id, for postern explain
 without DIR it is this folder. nothing is written into it; postern init attaches
 clients for good. ctrl-c ends it
 
+who calls on HTTP is recorded by the name given with --agent; the entries have
+their clients' own
+
 with --json the endpoint is the first line, then each record is one`,
 		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -53,6 +56,7 @@ with --json the endpoint is the first line, then each record is one`,
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 	}
+	agentFlag(cmd, &o.options)
 	policyFlag(cmd, &o.options)
 	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "nothing can be changed, and no tool that would is offered")
 	jsonFlag(cmd, &o.json)

@@ -125,3 +125,46 @@ func TestUpBlocked(t *testing.T) {
 	}
 	end()
 }
+
+// TestUpAgent: who calls on HTTP is recorded by the name that up was given.
+func TestUpAgent(t *testing.T) {
+	p := newPlace(t, map[string]string{".env": "S=1"})
+	var out said
+	end := p.up(&out, "--json", "--agent", "mine", ".")
+	p.await("the endpoint", func() bool { return strings.Contains(out.String(), "\n") })
+	line, _, _ := strings.Cut(out.String(), "\n")
+	var first upJSON
+	p.must(json.Unmarshal([]byte(line), &first))
+	kept, err := os.ReadFile(first.TokenFile)
+	p.must(err)
+	var held struct{ Token string }
+	p.must(json.Unmarshal(kept, &held))
+	session := ""
+	for _, body := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read_text_file","arguments":{"path":".env"}}}`,
+	} {
+		q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, first.URL, strings.NewReader(body))
+		p.must(err)
+		for name, value := range map[string]string{
+			"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+			"Authorization": "Bearer " + held.Token, "Mcp-Session-Id": session, "Mcp-Protocol-Version": "2025-11-25",
+		} {
+			if value != "" {
+				q.Header.Set(name, value)
+			}
+		}
+		answer, err := http.DefaultTransport.RoundTrip(q) //nolint:forbidigo // a test's own server
+		p.must(err)
+		_, err = io.Copy(io.Discard, answer.Body)
+		p.must(errors.Join(err, answer.Body.Close()))
+		if answer.StatusCode != http.StatusOK {
+			t.Fatal(answer.Status)
+		}
+		session = answer.Header.Get("Mcp-Session-Id")
+	}
+	p.await("the refusal", func() bool {
+		return strings.Contains(out.String(), `"refusal"`) && strings.Contains(out.String(), `"agent":"mine"`)
+	})
+	end()
+}
