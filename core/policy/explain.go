@@ -135,3 +135,9 @@ func (s *ruleset) lines(what string, out []string) []string {
 	}
 	return out
 }
+
+// RunsByItself reports whether the built-in entry of that name has files that a program
+// reads without being told to: whoever writes one decides what is run.
+func RunsByItself(name string) bool {
+	return slices.ContainsFunc(runsByItself(), func(e entry) bool { return e.name == name })
+}

@@ -112,6 +112,7 @@ type explanation struct {
 	mend    *advice.Step // what a policy that is not valid needs first
 	now     *judge
 	private bool // the names are classes and hashes
+	foreign bool // a policy decided that is not in force here
 }
 
 // mostRecords bounds what is shown of one call.

@@ -42,6 +42,10 @@ func (x *explanation) again(ctx context.Context, env *Env) {
 		x.why = "no rule was asked: the call failed before it came to a name"
 		return
 	}
+	if x.why = x.ruledElsewhere(); x.why != "" {
+		x.foreign = true
+		return
+	}
 	if x.why = x.cannot(action); x.why == "" {
 		x.now = x.judged(ctx, action, w, nil)
 	}
@@ -238,7 +242,7 @@ func (x *explanation) advise(ctx context.Context) (steps []advice.Step, enough b
 		if len(steps) == 0 {
 			steps = append(steps, advice.Step{Kind: advice.InCall, Text: "call again: it is allowed now"})
 		}
-		return steps, base.Kind != advice.InNothing
+		return steps, base.Kind != advice.InNothing && !x.foreign
 	}
 	return x.amend(ctx, steps)
 }
@@ -343,25 +347,4 @@ func (x *explanation) reroot(ctx context.Context, e *advice.Editor, code fault.C
 		return step, true
 	}
 	return base, false
-}
-
-// fromRecord is what a record tells of the rule where its names can't be judged
-// again.
-func (x *explanation) fromRecord(base advice.Step) []advice.Step {
-	if m := regexp.MustCompile(`\(built-in: ([a-z-]+)\)`).FindStringSubmatch(x.told.Reason); m != nil && x.w != nil {
-		e := advice.NewEditor(x.w.live.Current())
-		step, _ := e.Lift(m[1])
-		return []advice.Step{step}
-	}
-	if m := regexp.MustCompile(`\((.+):([0-9]+):([0-9]+)\): `).FindStringSubmatch(x.told.Reason); m != nil {
-		line, _ := strconv.Atoi(m[2]) // digits
-		column, _ := strconv.Atoi(m[3])
-		return []advice.Step{{
-			Kind: advice.InPolicy, Text: "look at the rule that stood there; whether another one matches too can't be told", File: m[1], Line: line, Column: column,
-		}}
-	}
-	if base.Text == "" {
-		base.Text = "ask where it can be judged: postern check " + x.told.Op + " NAME"
-	}
-	return []advice.Step{base}
 }

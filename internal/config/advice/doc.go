@@ -15,5 +15,6 @@
 // # Not guaranteed
 //
 // That the change is wise. The narrowest one is proposed where there is a
-// choice: a rule that names the one file.
+// choice: a rule that names the one file. Where no file names the root, that is
+// the name in every folder that is served; each step says how far it reaches.
 package advice

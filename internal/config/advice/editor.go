@@ -117,8 +117,12 @@ func (e *Editor) Lift(entry string) (Step, bool) {
 	if !slices.Contains(policy.Entries(), entry) {
 		return Step{Kind: InNothing, Text: "what guards postern itself can't be lifted"}, false
 	}
+	text := "lift the built-in entry " + entry + ", for every file that it names: it holds for every action " + everywhere("")
+	if policy.RunsByItself(entry) {
+		text += "; then what an agent writes there runs as you"
+	}
 	s := Step{
-		Kind: InPolicy, Text: "lift the built-in entry " + entry + ", for every file that it names",
+		Kind: InPolicy, Text: text,
 		File: e.file, New: e.own(false) < 0, Lines: []string{"allow_sensitive: [" + entry + "]"},
 	}
 	if slices.Contains(e.parts.Lifting, e.file) {
@@ -168,7 +172,7 @@ func (e *Editor) undeny(pos core.Position) (Step, bool) {
 	if i < 0 {
 		return Step{Kind: InNothing, Text: "the rule is in no file"}, false
 	}
-	s := at(l, pos, "take this entry out of deny, or narrow it")
+	s := at(l, pos, "take this entry out of deny, or narrow it: it holds for every name that it matches, "+reach(l.Deny[i].Text, ""))
 	s.Remove = true
 	l.Deny = slices.Delete(l.Deny, i, i+1)
 	return s, true
@@ -181,11 +185,30 @@ func (e *Editor) extend(q core.Request, pos core.Position, all bool) (Step, bool
 	}
 	name := e.pattern(q, all)
 	l.Allow = append(l.Allow, policy.Pattern{Text: name})
-	s := at(l, pos, "name it in allow")
+	s := at(l, pos, "name it in allow: it holds "+reach(name, ""))
 	if !l.Tighten {
 		s.Under, s.Lines = []string{"allow"}, []string{"- " + quoted(name)}
 	}
 	return s, true
+}
+
+// reach says where and for whom a rule with that pattern holds, for an agent or,
+// for "", for all of them.
+func reach(pattern, agent string) string {
+	if root, _, ok := strings.Cut(pattern, "://"); ok {
+		return "in the root " + root + ", for " + whom(agent)
+	}
+	return everywhere(agent)
+}
+
+// everywhere is the reach of a rule that names no root.
+func everywhere(agent string) string { return "in every folder that you serve, for " + whom(agent) }
+
+func whom(agent string) string {
+	if agent == "" {
+		return "every agent"
+	}
+	return "the agent " + agent
 }
 
 // pattern names the resource and nothing else, or with all what lies beneath

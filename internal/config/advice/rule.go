@@ -17,12 +17,13 @@ func (e *Editor) rule(q core.Request, r core.Reason, all bool) (Step, bool) {
 	if l == nil || r.Step == core.StepDefault {
 		return e.add(q, l, r.Pos, all)
 	}
-	rules, section := l.Rules, []string{"rules"}
+	rules, section, agent := l.Rules, []string{"rules"}, ""
 	if r.Step == core.StepAgent {
-		rules, section = l.Agents[q.Subject.Agent], []string{"agents", q.Subject.Agent}
+		agent = q.Subject.Agent
+		rules, section = l.Agents[agent], []string{"agents", agent}
 	}
 	table := rules[q.Action]
-	s := e.amend(q, l, &table, r, all)
+	s := e.amend(q, l, &table, r, all, agent)
 	if s.Lines != nil {
 		s.Under = append(section, q.Action.String())
 	}
@@ -33,11 +34,12 @@ func (e *Editor) rule(q core.Request, r core.Reason, all bool) (Step, bool) {
 // amend lets the rules of one action allow the request. A pattern that matches
 // is stricter than any other that would be added, so that one is changed; where
 // it was no pattern, one is added.
-func (e *Editor) amend(q core.Request, l *policy.Layer, table *policy.Rules, r core.Reason, all bool) Step {
+// Agent is whose rules they are, "" for everybody's.
+func (e *Editor) amend(q core.Request, l *policy.Layer, table *policy.Rules, r core.Reason, all bool, agent string) Step {
 	for i := range table.Matches {
 		if m := &table.Matches[i]; m.Pos == r.Pos {
 			m.Decision = core.Allow
-			s := at(l, r.Pos, "let this rule say allow, or narrow it")
+			s := at(l, r.Pos, "let this rule say allow, or narrow it: it holds for every name that it matches, "+reach(m.Pattern.Text, agent))
 			s.Put = core.Allow.String()
 			return s
 		}
@@ -45,7 +47,7 @@ func (e *Editor) amend(q core.Request, l *policy.Layer, table *policy.Rules, r c
 	for class, o := range table.Class {
 		if o.Pos == r.Pos {
 			table.Class[class] = policy.Outcome{Decision: core.Allow, Pos: o.Pos}
-			s := at(l, r.Pos, "let this class of tools be allowed")
+			s := at(l, r.Pos, "let this class of tools be allowed, for "+whom(agent))
 			s.Put = core.Allow.String()
 			return s
 		}
@@ -53,13 +55,13 @@ func (e *Editor) amend(q core.Request, l *policy.Layer, table *policy.Rules, r c
 	name := e.pattern(q, all)
 	alone := len(table.Matches)+len(table.Class) == 0
 	table.Matches = append(table.Matches, policy.Match{Pattern: policy.Pattern{Text: name}, Decision: core.Allow})
-	s := at(l, r.Pos, "name what is allowed in the place of "+r.Decision.String())
+	s := at(l, r.Pos, "name what is allowed in the place of "+r.Decision.String()+": it holds "+reach(name, agent))
 	switch {
 	case l.Tighten:
 	case alone:
 		s.Put = "{ " + quoted(name) + ": allow, else: " + r.Decision.String() + " }"
 	default:
-		s.Text, s.Lines = "add what is allowed beside it", []string{quoted(name) + ": allow"}
+		s.Text, s.Lines = "add what is allowed beside it: it holds "+reach(name, agent), []string{quoted(name) + ": allow"}
 	}
 	return s
 }
@@ -68,8 +70,10 @@ func (e *Editor) amend(q core.Request, l *policy.Layer, table *policy.Rules, r c
 // in a person's own. It says nothing about other names, for which the shipped
 // default or that of the file goes on to speak.
 func (e *Editor) add(q core.Request, l *policy.Layer, pos core.Position, all bool) (Step, bool) {
-	s := Step{Kind: InPolicy, Text: "allow this alone, or more by a wider pattern", File: pos.File, Under: []string{"rules"}}
 	name, action := e.pattern(q, all), q.Action.String()
+	s := Step{
+		Kind: InPolicy, Text: "allow this name, or more by a wider pattern: it holds " + reach(name, ""), File: pos.File, Under: []string{"rules"},
+	}
 	if l == nil {
 		s.File, s.New = e.file, e.own(false) < 0
 		l = &e.parts.Layers[e.own(true)]
