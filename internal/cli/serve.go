@@ -105,9 +105,7 @@ func (o *serveOptions) serve(ctx context.Context, env *Env, dirs []string) (err 
 		fmt.Fprintln(env.Err, "nothing can be recorded, so every change is refused\n"+explained(&f))
 	}
 	o.unknownAgent(env, w.live.Current())
-	for _, line := range w.wide(env) {
-		fmt.Fprintln(env.Err, "warning:", line)
-	}
+	w.warnWide(env)
 	server, err := o.server(env, w, state)
 	if err != nil {
 		return err

@@ -22,19 +22,31 @@ func tooWide(env *Env, folder string) string {
 	home := homeOf(env)
 	switch {
 	case filepath.Dir(folder) == folder:
-		return "it is the root of the file system"
+		return wholeSystem
 	case home != "" && beneath(real(home), folder):
 		return "it is the home folder or holds it: keys, mail and every project are in an agent's reach"
 	}
 	return ""
 }
 
+// warnWide says at a start what wide finds, but for the root of the file system,
+// which has a warning of the configuration.
+func (w *workspace) warnWide(env *Env) {
+	for _, r := range w.Roots() {
+		if why := tooWide(env, r.Given()); why != "" && why != wholeSystem {
+			fmt.Fprintf(env.Err, "warning: root %s is %s: %s\n", r.Name(), textsafe.Name(r.Given()), why)
+		}
+	}
+}
+
+const wholeSystem = "it is the root of the file system"
+
 // wide has a line for each root that is more than one project.
 func (w *workspace) wide(env *Env) []string {
 	var all []string
 	for _, r := range w.Roots() {
 		if why := tooWide(env, r.Given()); why != "" {
-			all = append(all, fmt.Sprintf("%s:// %s: %s", r.Name(), textsafe.Name(r.Given()), why))
+			all = append(all, fmt.Sprintf("root %s is %s: %s", r.Name(), textsafe.Name(r.Given()), why))
 		}
 	}
 	return all
