@@ -219,7 +219,7 @@ func (x *explanation) code() fault.Code {
 func shown(names []string) string {
 	text := ""
 	for _, n := range names {
-		text += " " + textsafe.Name(n)
+		text += " " + textsafe.Word(n)
 	}
 	return text
 }

@@ -103,7 +103,7 @@ func (x *explanation) print(w io.Writer, out *explainJSON) {
 	}
 	agent := "an agent without a name"
 	if r.Agent != "" {
-		agent = textsafe.Name(r.Agent)
+		agent = textsafe.Word(r.Agent)
 	}
 	fmt.Fprintf(w, "asked: %s%s\n", plain(r.Op), shown(out.Asked.Resources))
 	fmt.Fprintf(w, "by: %s, through %s, %s\n", agent, plain(r.Source), r.Time.Local().Format(logTime))

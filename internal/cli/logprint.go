@@ -40,13 +40,13 @@ func (p *logPrinter) text(w io.Writer, e *records.Entry) error {
 	r := &e.Record
 	agent := "-"
 	if r.Agent != "" {
-		agent = textsafe.Name(r.Agent)
+		agent = textsafe.Word(r.Agent)
 	}
 	columns := []string{
 		r.Time.Local().Format(logTime), padded(agent, agentWidth), padded(plain(r.Event), eventWidth), padded(plain(r.Op), opWidth),
 	}
 	if r.Resource != "" {
-		columns = append(columns, textsafe.Name(r.Resource))
+		columns = append(columns, textsafe.Word(r.Resource)) // a blank in a name begins no column
 	}
 	if why := because(r); why != "" {
 		columns = append(columns, why)

@@ -115,7 +115,7 @@ func writePages(env *Env, page man.Page, root *cobra.Command, dir string) error 
 	var write func(*cobra.Command)
 	write = func(c *cobra.Command) {
 		n++
-		err = errors.Join(err, os.WriteFile(filepath.Join(dir, man.Name(c)+".1"), []byte(page.Roff(c)), 0o644)) //nolint:gosec // a page is for everybody
+		err = errors.Join(err, writePage(dir, man.Name(c)+".1", page.Roff(c)))
 		for _, sub := range c.Commands() {
 			if sub.IsAvailableCommand() && sub.Name() != "help" {
 				write(sub)
@@ -130,4 +130,19 @@ func writePages(env *Env, page man.Page, root *cobra.Command, dir string) error 
 	}
 	fmt.Fprintf(env.Err, "%s written to %s\n", counted(n, "page"), textsafe.Name(dir))
 	return nil
+}
+
+// writePage puts a page in the place of what has its name: a link there is
+// replaced, and what it leads to stays as it is.
+func writePage(dir, name, text string) error {
+	f, err := os.CreateTemp(dir, "."+name+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.WriteString(text)
+	if err := errors.Join(err, f.Chmod(0o644), f.Close()); err != nil { // a page is for everybody
+		return err
+	}
+	return os.Rename(f.Name(), filepath.Join(dir, name))
 }
