@@ -24,7 +24,9 @@ func newCompletion(env *Env) *cobra.Command {
   postern completion zsh > "${fpath[1]}/_postern"
   postern completion fish > ~/.config/fish/completions/postern.fish
   postern completion powershell | Out-String | Invoke-Expression`,
-		Long:                  "SHELL is bash, zsh, fish or powershell",
+		Long: `SHELL is bash, zsh, fish or powershell. the script of bash needs the package
+bash-completion, version 2; without it bash says that _get_comp_words_by_ref is
+not found`,
 		DisableFlagsInUseLine: true,
 		Args:                  exactly("SHELL"),
 		ValidArgs:             []string{"bash", "zsh", "fish", "powershell"},
