@@ -25,6 +25,7 @@ import (
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/state/audit/seal"
+	"github.com/postern-gate/postern/internal/state/secret"
 )
 
 const (
@@ -187,7 +188,7 @@ func (l *Log) ready() error {
 	if l.enc.key != nil {
 		return nil
 	}
-	key, err := loadKey(l.keyFile("paths"))
+	key, err := secret.Load(l.keyFile("paths"))
 	if err != nil {
 		l.lost++
 		l.problem = unwritable("the key for names can't be used", err)

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grant
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"time"
+
+	"github.com/postern-gate/postern/core/fault"
+)
+
+// Answer is what a person says.
+type Answer struct {
+	Kind     Kind
+	Pattern  string        // of Pattern: root://glob
+	Life     time.Duration // of Until
+	Approver string        // how it was said, as "terminal"
+	Shown    string        // digest of the card that was shown
+}
+
+// Decide answers the question with that id. The first answer holds; everybody
+// else is told so by precondition.failed. Nothing is answered that isn't
+// recorded.
+func (s *Store) Decide(ctx context.Context, id string, a Answer) (*Grant, error) {
+	done, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	q, name, err := s.open(id)
+	if err != nil {
+		return nil, err
+	}
+	now := s.clock.now()
+	if s.questionOver(q, now) {
+		s.expire(name, q, "timeout")
+		return nil, expired(id)
+	}
+	g, err := s.granted(q, a, now)
+	if err != nil {
+		return nil, err
+	}
+	data, err := seal(s.key, "answer", id, g)
+	if err != nil {
+		return nil, failed(err)
+	}
+	event := Approved
+	if g.Kind == No {
+		event = Denied
+	}
+	if err := s.note(g.note(event, "")); err != nil {
+		return nil, err
+	}
+	s.step("recorded")
+	if err := s.place(grantsDir, id, data); errors.Is(err, fs.ErrExist) {
+		return nil, decided(id, "")
+	} else if err != nil {
+		return nil, failed(err)
+	}
+	s.step("answered")
+	_ = s.move(s.path(pendingDir, name), s.path(spentDir, id+asked)) // else the next sweep does it
+	return g, s.count(q.For.Agent, g)
+}
+
+// open returns the question with that id that waits, and the name of its file.
+func (s *Store) open(id string) (*Question, string, error) {
+	if !ValidID(id) {
+		return nil, "", unknown(id)
+	}
+	if _, err := s.secret(false); err != nil {
+		return nil, "", unknown(id)
+	}
+	if g, _, err := s.answer(grantsDir, id); err == nil {
+		return nil, "", decided(id, g.Said())
+	}
+	if g, _, err := s.answer(spentDir, id); err == nil {
+		return nil, "", decided(id, g.Said())
+	}
+	if s.exists(grantsDir, id) || s.exists(spentDir, id) {
+		return nil, "", decided(id, "")
+	}
+	if s.exists(spentDir, id+asked) {
+		return nil, "", expired(id)
+	}
+	for _, name := range s.names(pendingDir) {
+		if q, err := s.question(pendingDir, name); err == nil && q.ID == id {
+			return q, name, nil
+		}
+	}
+	return nil, "", unknown(id)
+}
+
+// granted makes the record of an answer, or refuses one that may not be given.
+func (s *Store) granted(q *Question, a Answer, now Moment) (*Grant, error) {
+	g := &Grant{
+		ID: q.ID, Corr: q.Corr, Kind: a.Kind, For: q.For, Given: now,
+		Approver: a.Approver, Shown: a.Shown, Pattern: a.Pattern,
+	}
+	rule := ""
+	switch {
+	case a.Kind == No:
+		g.Life = NoLife
+		return g, nil
+	case a.Kind == Once: // one deadline for the question and its answer
+		g.Given, g.Life = q.Asked, q.Life
+	case a.Kind != Session && a.Kind != Pattern && a.Kind != Until:
+		rule = "there is no such kind of approval"
+	case q.For.Destructive():
+		rule = "what can't be taken back is approved once, each time"
+	case a.Kind == Pattern:
+		g.Life = SessionLife
+		if err := checkPattern(g); err != nil {
+			rule = err.Error()
+		}
+		if q.For.Private {
+			rule = "no pattern may cover a name of the built-in lists"
+		}
+	case a.Kind == Session:
+		g.Life = SessionLife
+	case q.For.Agent == "":
+		rule = "the door names no agent, so it can be approved for its session only"
+	case a.Life <= 0 || a.Life > MaxUntil:
+		rule = "the time must lie in the next 7 days"
+	default:
+		g.Life = a.Life
+	}
+	if rule != "" {
+		return nil, &fault.Error{Code: fault.RequestInvalid, Resource: q.ID, Rule: rule, Hint: "postern approve " + q.ID}
+	}
+	if len(s.names(grantsDir)) >= MaxAll {
+		return nil, &fault.Error{Code: fault.LimitExceeded, Resource: q.ID, Rule: "too many approvals are in force", Hint: "postern revoke --all"}
+	}
+	return g, nil
+}
+
+// count keeps the number of a person's noes in a row, the last of which pauses
+// the agent.
+func (s *Store) count(agent string, g *Grant) error {
+	r, err := s.agent(agent)
+	if err != nil {
+		return nil // which is paused until a person resumes it
+	}
+	if g.Kind != No {
+		if r.Noes == 0 {
+			return nil
+		}
+		r.Noes = 0
+		return s.keepAgent(r)
+	}
+	if r.Noes++; r.Noes < NoesInRow || r.Paused {
+		return s.keepAgent(r)
+	}
+	return s.pause(r, g.Approver, "three noes in a row")
+}
+
+func (s *Store) keepAgent(r *agentRecord) error {
+	data, err := seal(s.key, "agent", agentFile(r.Agent), r)
+	if err != nil {
+		return failed(err)
+	}
+	if err := s.replace(agentsDir, agentFile(r.Agent), data); err != nil {
+		return failed(err)
+	}
+	return nil
+}
+
+func (s *Store) pause(r *agentRecord, approver, reason string) error {
+	r.Paused, r.Since = true, s.clock.now()
+	if err := s.keepAgent(r); err != nil {
+		return err
+	}
+	// It holds already: stopping is never kept back by a log that is full.
+	return s.note(Note{Event: Paused, For: Binding{Asker: Asker{Agent: r.Agent}}, Approver: approver, Reason: reason})
+}
+
+// Said is what the answer was, for somebody who comes second.
+func (g *Grant) Said() string {
+	word := "approved"
+	if g.Kind == No {
+		word = "denied"
+	}
+	return word + " by " + g.Approver
+}
+
+func unknown(id string) error {
+	return &fault.Error{Code: fault.RequestInvalid, Resource: id, Rule: "no question has this id", Hint: "postern pending"}
+}
+
+func decided(id, said string) error {
+	rule := "it was answered before"
+	if said != "" {
+		rule += ": " + said
+	}
+	return &fault.Error{Code: fault.PreconditionFailed, Resource: id, Rule: rule, Hint: "postern grants shows what is in force"}
+}
+
+func expired(id string) error {
+	return &fault.Error{Code: fault.GrantExpired, Resource: id, Rule: "the question's time is over", Hint: "let the agent try again, which asks again"}
+}

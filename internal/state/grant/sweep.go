@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grant
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+)
+
+// Sweep puts away what is over and removes what a crash left. Nothing depends
+// on it: what is over is so by its own time.
+func (s *Store) Sweep(ctx context.Context) error {
+	done, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	s.sweep()
+	return nil
+}
+
+// sweep is Sweep for one who holds the lock.
+func (s *Store) sweep() {
+	if _, err := s.secret(false); err != nil {
+		return
+	}
+	now, alive := s.clock.now(), s.alive(sessions)
+	for _, name := range s.names(pendingDir) {
+		q, err := s.question(pendingDir, name)
+		switch {
+		case err != nil:
+			_ = os.Remove(s.path(pendingDir, name)) // it can't be answered
+		case s.exists(grantsDir, q.ID) || s.exists(spentDir, q.ID):
+			_ = s.move(s.path(pendingDir, name), s.path(spentDir, q.ID+asked))
+		case s.questionOver(q, now):
+			s.expire(name, q, "timeout")
+		case q.For.Process != "" && !alive[q.For.Process]:
+			s.expire(name, q, "its session has ended")
+		}
+	}
+	for _, name := range s.names(grantsDir) {
+		g, _, err := s.answer(grantsDir, name)
+		switch {
+		case err != nil: // it is no grant; a person may want to see it
+		case s.over(g, now):
+			s.lapse(g, "timeout")
+		case g.For.Process != "" && !alive[g.For.Process] && g.Kind != Until:
+			s.lapse(g, "its session has ended")
+		}
+	}
+	s.sweepSpent(now)
+	s.sweepLitter(now)
+}
+
+// expire puts a question away that nobody answered in time.
+func (s *Store) expire(name string, q *Question, reason string) {
+	if s.move(s.path(pendingDir, name), s.path(spentDir, q.ID+asked)) == nil {
+		_ = s.note(q.note(Expired, reason)) // it is over, recorded or not
+	}
+}
+
+// lapse puts an answer away whose time is over.
+func (s *Store) lapse(g *Grant, reason string) {
+	if s.retire(g.ID) == nil && g.Kind != No {
+		_ = s.note(g.note(Expired, reason)) // it is over, recorded or not
+	}
+}
+
+// sweepSpent removes what could not be spent again even if it were put back.
+func (s *Store) sweepSpent(now Moment) {
+	for _, name := range s.names(spentDir) {
+		info, err := os.Lstat(s.path(spentDir, name))
+		if err != nil {
+			continue
+		}
+		life := time.Duration(0)
+		if g, _, err := s.answer(spentDir, name); err == nil {
+			life = g.Life
+		}
+		if now.Wall.Sub(info.ModTime()) > life+keepSpent {
+			_ = os.Remove(s.path(spentDir, name))
+		}
+	}
+}
+
+func (s *Store) sweepLitter(now Moment) {
+	for _, dir := range []string{pendingDir, grantsDir, agentsDir} {
+		found, err := os.ReadDir(s.path(dir))
+		if err != nil {
+			continue
+		}
+		for _, f := range found {
+			info, err := f.Info()
+			if err == nil && strings.HasPrefix(f.Name(), tempPrefix) && now.Wall.Sub(info.ModTime()) > keepLitter {
+				_ = os.Remove(s.path(dir, f.Name()))
+			}
+		}
+	}
+}
