@@ -60,7 +60,7 @@ func (s *Store) Decide(ctx context.Context, id string, a Answer) (*Grant, error)
 		return nil, failed(err)
 	}
 	s.step("answered")
-	_ = s.move(s.path(pendingDir, name), s.path(spentDir, id+asked)) // else the next sweep does it
+	_ = s.putAway(name, id) // else the next sweep does it
 	return g, s.count(q.For.Agent, g)
 }
 

@@ -20,8 +20,9 @@ type Found struct {
 	Denied bool
 	// Paused: the agent is asked about nothing until a person resumes it.
 	Paused bool
-	// Stale: a yes for once was for what was there before.
-	Stale bool
+	// Near: an answer for once was for the same call, and perhaps for something
+	// else that was there. Stale: it was a yes.
+	Near, Stale bool
 }
 
 // Find looks for an answer that is there. Spend decides whether it still is.
@@ -39,12 +40,13 @@ func (s *Store) Find(b *Binding) Found {
 		switch {
 		case g.Kind == No:
 			f.Denied = f.Denied || g.For.exact() == b.exact()
+			f.Near = f.Near || g.For.sameCall() == b.sameCall()
 		case g.covers(b):
 			if f.Grant == nil || f.Grant.Kind == Once { // what lasts is not used up
 				f.Grant = g
 			}
 		case g.Kind == Once && g.For.sameCall() == b.sameCall():
-			f.Stale = true
+			f.Near, f.Stale = true, true
 		}
 	}
 	return f

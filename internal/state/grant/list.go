@@ -92,6 +92,9 @@ func (s *Store) Revoke(ctx context.Context, id, approver string) (*Grant, error)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && g.Kind == No {
 		return nil, notInForce(id)
 	}
+	if g.Corr == "" { // it could not be read
+		g.Corr = id
+	}
 	g.ID, g.Approver = id, approver
 	if moved := s.retire(id); moved != nil {
 		return nil, failed(moved)

@@ -28,6 +28,9 @@ type Asker struct {
 type Operation struct {
 	Action   string `json:"action"`
 	Resource string `json:"resource"`
+	// List is the built-in list that the name belongs to: no record of the log
+	// spells it out.
+	List string `json:"list,omitempty"`
 }
 
 // Object is one of the things that a call is about, as it was seen.

@@ -33,7 +33,7 @@ func (s *Store) sweep() {
 		case err != nil:
 			_ = os.Remove(s.path(pendingDir, name)) // it can't be answered
 		case s.exists(grantsDir, q.ID) || s.exists(spentDir, q.ID):
-			_ = s.move(s.path(pendingDir, name), s.path(spentDir, q.ID+asked))
+			_ = s.putAway(name, q.ID)
 		case s.questionOver(q, now):
 			s.expire(name, q, "timeout")
 		case q.For.Process != "" && !alive[q.For.Process]:
@@ -56,9 +56,18 @@ func (s *Store) sweep() {
 
 // expire puts a question away that nobody answered in time.
 func (s *Store) expire(name string, q *Question, reason string) {
-	if s.move(s.path(pendingDir, name), s.path(spentDir, q.ID+asked)) == nil {
+	if s.putAway(name, q.ID) == nil {
 		_ = s.note(q.note(Expired, reason)) // it is over, recorded or not
 	}
+}
+
+// putAway ends a question. What it showed is not kept, only that it was there.
+func (s *Store) putAway(name, id string) error {
+	aside := s.path(spentDir, id+asked)
+	if err := s.move(s.path(pendingDir, name), aside); err != nil {
+		return err
+	}
+	return os.Truncate(aside, 0)
 }
 
 // lapse puts an answer away whose time is over.

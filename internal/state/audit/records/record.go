@@ -39,6 +39,10 @@ type Record struct {
 	Was      string
 	Found    string
 	N        int64
+	Approval string
+	Kind     string
+	Approver string
+	Shown    string
 }
 
 // start is how every record begins.
@@ -53,7 +57,7 @@ type field struct {
 // required are the fields that every record has besides its time.
 const required = 10
 
-func (r *Record) fields() [required + 4]field {
+func (r *Record) fields() [required + 8]field {
 	return [...]field{
 		{"agent", &r.Agent},
 		{"op", &r.Op},
@@ -69,6 +73,10 @@ func (r *Record) fields() [required + 4]field {
 		{"code", &r.Code},
 		{"was", &r.Was},
 		{"found", &r.Found},
+		{"approval", &r.Approval},
+		{"kind", &r.Kind},
+		{"approver", &r.Approver},
+		{"shown", &r.Shown},
 	}
 }
 
