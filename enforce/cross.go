@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"slices"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
@@ -28,14 +27,26 @@ type crossing struct {
 	check   func(context.Context) error
 	perform func(context.Context) error
 
-	corr     string
-	verdict  core.Verdict             // the strictest so far
-	decided  core.Action              // the action that the verdict is about
-	classes  map[core.Resource]string // of the names that no record spells out
-	approved bool                     // a person said yes
-	take     func(*pathguard.File) error
-	release  func()
-	outcome  Outcome
+	// What a person is shown and a yes is bound to, beside the operands.
+	proposed *[]byte // content that will be written
+	appends  bool    // to what is there
+	flags    []Detail
+
+	corr    string
+	verdict core.Verdict             // the strictest so far
+	decided core.Action              // the action that the verdict is about
+	classes map[core.Resource]string // of the names that no record spells out
+	asks    asks                     // what a person must be asked about
+	trial   bool                     // which of two ways is taken isn't known yet
+	tree    beneath                  // what goes with a folder
+	counts  bool                     // a yes is bound to that
+	args    *toolArguments           // of a guarded handler that asks
+	given   map[string]any           // its arguments as they came
+	asked   *Question                // what a person said yes to
+	yes     Permission               // until it is spent
+	take    func(*pathguard.File) error
+	release func()
+	outcome Outcome
 }
 
 // Call is what a caller says beside its operands.
@@ -56,13 +67,11 @@ func (g *Gate) cross(ctx context.Context, c *crossing) (Outcome, error) {
 		err = c.require() // confirm and ifMatch come before a person is bothered
 	}
 	if err == nil {
-		err = c.approve(ctx) // a person, where the policy asks for one
+		err = c.ready(ctx) // a person, where the policy asks for one; locks; everything again
 	}
-	if err == nil {
-		err = c.hold(ctx) // locks, then everything again: what was judged is what is held
-	}
-	if err == nil {
-		err = c.examine(ctx) // what can still be refused without any effect
+	if errors.Is(err, errAskFirst) { // what is beneath a folder turned it up
+		c.unlock()
+		err = c.ready(ctx)
 	}
 	if err == nil && c.call.DryRun {
 		return c.preview()
@@ -71,12 +80,29 @@ func (g *Gate) cross(ctx context.Context, c *crossing) (Outcome, error) {
 		err = c.keep(ctx) // a before-image, so that it can be undone
 	}
 	if err == nil {
+		err = c.spend(ctx) // the yes, once
+	}
+	if err == nil {
 		err = c.record(nil) // the intent, on disk before the effect
 	}
 	if err != nil {
 		return c.refuse(err)
 	}
 	return c.finish(c.act(ctx))
+}
+
+// errAskFirst ends a pass that found out under the locks that a person must be
+// asked. Nobody waits for a person with locks held.
+var errAskFirst = errors.New("a person is asked first")
+
+func (c *crossing) ready(ctx context.Context) error {
+	if err := c.approve(ctx); err != nil {
+		return err
+	}
+	if err := c.hold(ctx); err != nil { // what was judged is what is held
+		return err
+	}
+	return c.examine(ctx) // what can still be refused without any effect
 }
 
 func (c *crossing) begin(g *Gate) {
@@ -89,8 +115,13 @@ func (c *crossing) close() {
 	for i := range c.operands {
 		c.operands[i].close()
 	}
+	c.unlock()
+}
+
+func (c *crossing) unlock() {
 	if c.release != nil {
 		c.release()
+		c.release = nil
 	}
 }
 
@@ -132,10 +163,17 @@ func (c *crossing) judged(a core.Action, r core.Resource, v core.Verdict) error 
 	if v.Decision < c.verdict.Decision || same || c.verdict.Reason.Step == core.StepNone {
 		c.verdict, c.decided = v, a
 	}
-	if v.Decision == core.Allow || v.Decision == core.Ask {
+	switch v.Decision {
+	case core.Ask:
+		if !c.trial {
+			c.asks.add(a, r, v.Class)
+		}
 		return nil
+	case core.Allow:
+		return nil
+	default:
+		return denied(a, r, v)
 	}
-	return denied(a, r, v)
 }
 
 func (g *Gate) evaluate(a core.Action, r core.Resource) core.Verdict {
@@ -160,30 +198,66 @@ func (c *crossing) require() error {
 
 // approve asks once. A person is bothered only for what could be done.
 func (c *crossing) approve(ctx context.Context) error {
-	if c.verdict.Decision != core.Ask || c.approved {
+	if c.verdict.Decision != core.Ask || c.asked != nil {
 		return nil
 	}
-	if c.check != nil {
-		if err := c.check(ctx); err != nil {
-			return err
-		}
+	if err := c.look(ctx); err != nil {
+		return err
 	}
 	return c.ask(ctx)
 }
 
+// look runs the check, which collects anew what goes with a folder.
+func (c *crossing) look(ctx context.Context) error {
+	c.tree, c.counts = beneath{}, c.verdict.Decision == core.Ask
+	if c.check == nil {
+		return nil
+	}
+	return c.check(ctx)
+}
+
 func (c *crossing) ask(ctx context.Context) error {
-	about, etag := c.about()
+	if c.tool != nil {
+		if err := c.readArguments(c.given); err != nil {
+			return err
+		}
+	}
+	q := c.question()
 	if c.gate.o.Approver == nil {
 		return &fault.Error{
-			Code: fault.PolicyAsk, Op: c.action.String(), Resource: about.String(),
+			Code: fault.PolicyAsk, Op: c.action.String(), Resource: q.Request.Resource.String(),
 			Rule: c.verdict.Reason.String() + ", and nobody can be asked", Hint: c.allowHint(),
 		}
 	}
-	c.approved = true
-	return c.gate.o.Approver.Approve(ctx, Question{
-		Corr: c.corr, Verdict: c.verdict, Etag: etag,
-		Request: core.Request{Subject: c.gate.o.Subject, Action: c.action, Resource: about},
-	})
+	yes, err := c.gate.o.Approver.Approve(ctx, q)
+	if err == nil && yes == nil {
+		err = &fault.Error{Code: fault.Bug, Op: c.action.String(), Rule: "the approver answered nothing"}
+	}
+	if err != nil {
+		return err
+	}
+	c.asked, c.yes = q, yes
+	return nil
+}
+
+// spend uses the yes, for what is held now.
+func (c *crossing) spend(ctx context.Context) error {
+	if c.verdict.Decision != core.Ask {
+		return nil
+	}
+	if c.yes == nil {
+		return &fault.Error{Code: fault.Bug, Op: c.action.String(), Rule: "nobody was asked"}
+	}
+	now := c.question()
+	err := c.asked.same(now)
+	if err != nil {
+		return err
+	}
+	corr, err := c.yes.Spend(ctx, now)
+	if err == nil && corr != "" {
+		c.corr = corr
+	}
+	return err
 }
 
 // about is what a person is asked about: the tool of a guarded handler, else
@@ -221,14 +295,17 @@ func (c *crossing) allowHint() string {
 // was there when it was asked for.
 func (c *crossing) hold(ctx context.Context) error {
 	locks := c.mutates() && c.tool == nil
-	if !locks && !c.approved {
+	if !locks && c.asked == nil {
 		return nil
 	}
-	before, etags := c.verdict, c.etags()
+	before := c.verdict
 	if locks {
 		if err := c.lock(ctx); err != nil {
 			return err
 		}
+	}
+	if err := c.judgeTool(); err != nil {
+		return err
 	}
 	for i := range c.operands {
 		if err := c.operands[i].again(c); err != nil {
@@ -241,31 +318,32 @@ func (c *crossing) hold(ctx context.Context) error {
 	if c.verdict.Decision < before.Decision {
 		return &fault.Error{Code: fault.GrantMismatch, Op: c.action.String(), Rule: "the policy became stricter while the call waited"}
 	}
-	if c.approved && !slices.Equal(etags, c.etags()) {
-		return &fault.Error{Code: fault.GrantStale, Op: c.action.String()}
+	if err := c.stale(); err != nil {
+		return err
 	}
 	return c.require()
 }
 
-// etags identify what every operand holds now.
-func (c *crossing) etags() []string {
-	all := make([]string, len(c.operands))
-	for i := range c.operands {
-		all[i] = c.operands[i].etag()
+// stale refuses early when an operand isn't what a person was asked about.
+func (c *crossing) stale() error {
+	if c.asked == nil {
+		return nil
 	}
-	return all
+	for i, o := range c.asked.Objects {
+		if now := c.operands[i].object(); now.State != o.State || now.Resource != o.Resource {
+			return &fault.Error{Code: fault.GrantStale, Op: c.action.String()}
+		}
+	}
+	return nil
 }
 
 // examine runs the check under the locks. It may turn up names that the
-// policy asks about; then a person is asked now.
+// policy asks about.
 func (c *crossing) examine(ctx context.Context) error {
-	if c.check == nil {
-		return nil
-	}
-	if err := c.check(ctx); err != nil || c.verdict.Decision != core.Ask || c.approved {
+	if err := c.look(ctx); err != nil || c.verdict.Decision != core.Ask || c.asked != nil {
 		return err
 	}
-	return c.ask(ctx)
+	return errAskFirst
 }
 
 func (c *crossing) keep(ctx context.Context) error {

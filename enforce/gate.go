@@ -22,21 +22,6 @@ type Decider interface {
 	Version() string
 }
 
-// Question is what a person is asked.
-type Question struct {
-	Corr    string
-	Request core.Request
-	Verdict core.Verdict
-	// Etag identifies what is there now; "" where nothing is.
-	Etag string
-}
-
-// Approver asks a person. Approve returns nil for yes and a fault otherwise; a
-// cancelled context, a timeout and any other error are a no.
-type Approver interface {
-	Approve(context.Context, Question) error
-}
-
 // Recorder appends to the audit log. With sync it returns only when the event
 // is on disk; without, it may buffer and reports an earlier failure. One that
 // stands before a *State embeds it, since the gate tells a State where its
@@ -75,6 +60,7 @@ type Options struct {
 	Clock     Clock    // nil: the system's clock
 	Watcher   *Watcher // nil: nothing can be watched
 	Subject   core.Subject
+	Asking    Asking // of the one call that the gate is for
 	// PolicyFile is where a person would allow what the policy asks about; it
 	// is named in refusals only.
 	PolicyFile string

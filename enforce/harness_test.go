@@ -176,14 +176,23 @@ type approver struct {
 	answer error
 	during func()
 	asked  []Question
+	spent  []Question
 }
 
-func (a *approver) Approve(_ context.Context, q Question) error {
-	a.asked = append(a.asked, q)
+func (a *approver) Approve(_ context.Context, q *Question) (Permission, error) {
+	a.asked = append(a.asked, *q)
 	if a.during != nil {
 		a.during()
 	}
-	return a.answer
+	if a.answer != nil {
+		return nil, a.answer
+	}
+	return a, nil
+}
+
+func (a *approver) Spend(_ context.Context, now *Question) (string, error) {
+	a.spent = append(a.spent, *now)
+	return "", nil
 }
 
 // records are the lines about calls of a log.

@@ -166,6 +166,9 @@ func (c *crossing) descend(ctx context.Context, o *operand, visit func(pathguard
 // then says only that there is one.
 func (c *crossing) discreet(o *operand, visit func(pathguard.Name, pathguard.Info) error) func(pathguard.Name, pathguard.Info) error {
 	return func(n pathguard.Name, info pathguard.Info) error {
+		if c.counts {
+			c.tree.add(n, info)
+		}
 		err := visit(n, info)
 		if fault.CodeOf(err) != fault.PolicyDenied || c.gate.evaluate(core.FSList, n.Resource()).Decision == core.Allow {
 			return err
@@ -222,6 +225,7 @@ func (g *Gate) Delete(ctx context.Context, spelling string, recursive bool, call
 	}
 	if recursive {
 		c.discards += " and everything beneath it"
+		c.flags = []Detail{{"recursive", "true"}}
 	}
 	o := &c.operands[0]
 	judge := func(n pathguard.Name, _ pathguard.Info) error {

@@ -35,6 +35,7 @@ const (
 // refused with text.escaped: it would write back what only the reader saw.
 func (g *Gate) Write(ctx context.Context, spelling string, content []byte, call Call) (Outcome, error) {
 	c := writing(spelling, call)
+	c.proposed = &content
 	c.check = func(context.Context) error {
 		if err := c.canPut((*pathguard.Target).CanReplace); err != nil {
 			return err
@@ -53,6 +54,7 @@ func (g *Gate) Edit(ctx context.Context, spelling string, change func([]byte) ([
 	c := writing(spelling, call)
 	c.operands[0].actions, c.operands[0].onNew = editActions, nil
 	var changed []byte
+	c.proposed = &changed
 	c.check = func(context.Context) error {
 		before, err := c.operands[0].content()
 		if err == nil {
@@ -70,6 +72,7 @@ func (g *Gate) Edit(ctx context.Context, spelling string, change func([]byte) ([
 // Append adds to the end of a file, or makes it.
 func (g *Gate) Append(ctx context.Context, spelling string, content []byte, call Call) (Outcome, error) {
 	c := writing(spelling, call)
+	c.proposed, c.appends, c.flags = &content, true, []Detail{{"mode", "append"}}
 	c.check = func(context.Context) error {
 		if err := c.canPut((*pathguard.Target).CanAppend); err != nil {
 			return err

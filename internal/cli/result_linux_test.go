@@ -302,7 +302,7 @@ func TestHalfFailed(t *testing.T) {
 			p.must(err)
 			p.must(w.open(&env))
 			s := &saboteur{Decider: w.live}
-			parts := o.gate(w, s, unlocked{})
+			parts := o.gate(w, s, unlocked{}, nil)
 			parts.Decider = s
 			c.sabotage(p, s, &parts)
 			g, err := enforce.New(parts)

@@ -104,7 +104,9 @@ func (o *serveOptions) serve(ctx context.Context, env *Env, dirs []string) (err 
 		fmt.Fprintln(env.Err, "nothing can be recorded, so every change is refused\n"+explained(&f))
 	}
 	o.unknownAgent(env, w.live.Current())
-	server, err := o.server(env, w, state)
+	approvals := state.Approvals(enforce.ApprovalOptions{Times: w.askTimes})
+	defer func() { err = errors.Join(err, approvals.Close()) }()
+	server, err := o.server(env, w, state, approvals)
 	if err != nil {
 		return err
 	}
@@ -119,9 +121,9 @@ func (o *serveOptions) serve(ctx context.Context, env *Env, dirs []string) (err 
 }
 
 // server is the table of tools, the same on every transport.
-func (o *serveOptions) server(env *Env, w *workspace, state *enforce.State) (*mcpserver.Server, error) {
+func (o *serveOptions) server(env *Env, w *workspace, state *enforce.State, approver enforce.Approver) (*mcpserver.Server, error) {
 	s := w.live.Current().Settings
-	gate := o.gate(w, state, state)
+	gate := o.gate(w, state, state, approver)
 	gate.Subject = o.subject(o.source())
 	return fsserver.New(fsserver.Options{
 		Gate: gate, Bare: bare(o.envelope, s.Envelope), ReadOnly: o.readOnly, Off: s.ToolsOff,

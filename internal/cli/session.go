@@ -126,16 +126,24 @@ func (o *options) subject(source string) core.Subject {
 }
 
 // gate are the parts of a gate over the workspace.
-func (o *options) gate(w *workspace, recorder enforce.Recorder, locker enforce.Locker) enforce.Options {
+// The approver may be nil: then nobody is asked.
+func (o *options) gate(w *workspace, recorder enforce.Recorder, locker enforce.Locker, approver enforce.Approver) enforce.Options {
 	cfg := w.live.Current()
 	gate := enforce.Options{
-		Workspace: w.Workspace, Decider: w.live, Recorder: recorder, Locker: locker, Subject: o.subject("serve"),
+		Workspace: w.Workspace, Decider: w.live, Recorder: recorder, Locker: locker, Approver: approver, Subject: o.subject("serve"),
 		PolicyFile: policyFile(cfg), ReadsNeedAudit: cfg.Settings.Audit.DenyReads, Watcher: &enforce.Watcher{},
 	}
 	if o.readOnly {
 		gate.Decider = readOnly{w.live}
 	}
 	return gate
+}
+
+// askTimes is how long a call waits for a person and how long a question can be
+// answered, by the policy in force.
+func (w *workspace) askTimes() (wait, deadline time.Duration) {
+	a := w.live.Current().Settings.Ask
+	return a.Wait, a.Deadline
 }
 
 // stateOptions are how the policy wants the log to be kept.

@@ -115,3 +115,14 @@ func Check(op, resource string, p Preconditions, r Required, etag, discards stri
 	}
 	return nil
 }
+
+// shownOnly are the fields of a tool that change nothing of what it does: the
+// agent's own words about the call. The list is closed: of any other tool every
+// field counts, whatever its name.
+var shownOnly = map[[2]string][]string{
+	{"claude-code", "Bash"}: {"description"},
+}
+
+// ShownOnly returns the names of the fields of a tool that are drawn as the
+// agent's words and bind no approval.
+func ShownOnly(server, tool string) []string { return shownOnly[[2]string{server, tool}] }

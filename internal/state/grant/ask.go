@@ -119,7 +119,7 @@ func (s *Store) Ask(ctx context.Context, b Binding, card Card, corr string, life
 	if err != nil {
 		return nil, &fault.Error{Code: fault.LimitExceeded, Op: "ask", Rule: "the question is too large to be shown", Err: err}
 	}
-	if err := s.note(q.note(Asked, "")); err != nil {
+	if err := s.note(q.note(Asked, card.Rule)); err != nil {
 		return nil, err
 	}
 	// What has the name now is no question that anybody could answer.
