@@ -25,6 +25,7 @@ var floors = map[string]int{
 	"enforce":            2,
 	"internal/fsserver":  3,
 	"internal/broker":    3,
+	"internal/prompt":    3,
 	"internal/proxy":     3,
 	"internal/hook":      3,
 	"internal/fetch":     3,

@@ -152,3 +152,15 @@ func (s *Store) change(ctx context.Context, do func() error) error {
 	defer done()
 	return do()
 }
+
+// InForce returns the ids of everything in grants that isn't a no, readable or
+// not: what may be taken back.
+func (s *Store) InForce() []string {
+	var all []string
+	for _, name := range s.names(grantsDir) {
+		if g, _, err := s.answer(grantsDir, name); ValidID(name) && (err != nil || g.Kind != No) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
