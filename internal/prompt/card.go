@@ -64,7 +64,7 @@ func Draw(q *grant.Question) Card {
 		line(textsafe.Name(f.Name), textsafe.Name(f.Text))
 	}
 	change(&b, q.Card.Change)
-	line("can be undone", textsafe.Clean(q.Card.Undo).String())
+	b.WriteString("can be undone: " + textsafe.Clean(q.Card.Undo).String() + "\n")
 	targets(&b, &q.For)
 	sum := sha256.Sum256([]byte(b.String()))
 	c := Card{Text: b.String(), Digest: hex.EncodeToString(sum[:])}
