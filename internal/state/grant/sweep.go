@@ -4,6 +4,8 @@ package grant
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -64,7 +66,11 @@ func (s *Store) expire(name string, q *Question, reason string) {
 // putAway ends a question. What it showed is not kept, only that it was there.
 func (s *Store) putAway(name, id string) error {
 	aside := s.path(spentDir, id+asked)
-	if err := s.move(s.path(pendingDir, name), aside); err != nil {
+	err := s.move(s.path(pendingDir, name), aside)
+	if errors.Is(err, fs.ErrExist) { // one that was put back
+		return os.Remove(s.path(pendingDir, name))
+	}
+	if err != nil {
 		return err
 	}
 	return os.Truncate(aside, 0)
