@@ -25,9 +25,9 @@ func newPause(env *Env) *cobra.Command {
 		Short: "refuse everything of an agent that asks, until it is resumed",
 		Example: `  postern pause claude-code
   postern pause -               the agents of doors that name none`,
-		Long: `nobody is asked for the agent any more, and no yes of it is used: what the policy
-asks about is refused. what the policy allows goes on; deny that in the policy,
-or end the agent. three noes of a person in a row do the same`,
+		Long: `nobody is asked for the agent any more, and no yes of it is used: what the
+policy asks about is refused. what the policy allows goes on; deny that in the
+policy, or end the agent. three noes of a person in a row do the same`,
 		DisableFlagsInUseLine: true,
 		Args:                  exactly("AGENT"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -10,8 +10,8 @@ func newResume(env *Env) *cobra.Command {
 		Use:     "resume [flags] AGENT",
 		Short:   "ask for an agent again that was paused",
 		Example: `  postern resume claude-code`,
-		Long: `the agent's noes are forgotten, and what the policy asks about is asked again. in
-an agent's own shell it is refused`,
+		Long: `the agent's noes are forgotten, and what the policy asks about is asked again.
+in an agent's own shell it is refused`,
 		DisableFlagsInUseLine: true,
 		Args:                  exactly("AGENT"),
 		RunE: func(cmd *cobra.Command, args []string) error {

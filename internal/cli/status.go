@@ -102,7 +102,7 @@ func (o *options) status(env *Env, dirs []string, asJSON bool) error {
 		Levels:   []string{"sdk: files through postern serve, by handle"},
 		Gaps: []string{
 			"programs that don't go through postern are not confined",
-			"nobody can be asked yet: what the policy asks about is refused",
+			"an agent's own shell can't be told from a person's: who can run postern approve can say yes",
 			"nothing can be undone yet",
 			"against a program of this user the audit log shows accidents, not forgery, unless an anchor is kept elsewhere: postern log anchor",
 		},
@@ -117,6 +117,7 @@ func (o *options) status(env *Env, dirs []string, asJSON bool) error {
 		}
 		s.Roots = append(s.Roots, rootJSON{r.Name(), r.Given(), access, !r.Missing()})
 	}
+	s.Approver = true
 	return answer(env.Out, asJSON, s, s.print)
 }
 

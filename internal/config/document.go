@@ -94,7 +94,7 @@ func (f *document) topFields() fields {
 		"envelope":        f.envelope,
 		"tools":           f.tools,
 		"audit":           f.audit,
-		"ask":             f.unheeded("ask", f.ask),
+		"ask":             f.ask,
 		"undo":            f.unheeded("undo", f.undo),
 		"limits":          f.limits,
 		"egress":          f.unheeded("egress", f.egress),
