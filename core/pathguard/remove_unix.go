@@ -21,10 +21,13 @@ func (t *Target) Remove(o WriteOptions) error {
 		return err
 	}
 	var err error
-	if t.st.kind() == KindDir {
-		err = unlink(t.dir, t.base, unix.AT_REMOVEDIR)
-	} else {
+	switch {
+	case t.st.kind() != KindDir:
 		err = t.removeFile(o)
+	case o.Into != nil: // nothing was judged beneath it, so nothing may be there
+		return t.moveAll(context.Background(), func(n Name) error { return n.failure(unix.ENOTEMPTY) }, o)
+	default:
+		err = unlink(t.dir, t.base, unix.AT_REMOVEDIR)
 	}
 	if err != nil {
 		return t.name.failure(err)
@@ -47,7 +50,7 @@ func (t *Target) removeFile(o WriteOptions) error {
 	switch {
 	case err == nil:
 	case lacks(err):
-		return t.removeBlind(keep)
+		return t.removeBlind(keep, o)
 	case err == unix.ENOENT:
 		return t.name.stale(ruleGone)
 	default:
@@ -60,16 +63,25 @@ func (t *Target) removeFile(o WriteOptions) error {
 	if err := keep(); err != nil {
 		return t.putBack(aside, err)
 	}
-	return unlink(t.dir, aside, 0)
+	if o.Into == nil {
+		return unlink(t.dir, aside, 0)
+	}
+	if err := o.Into.takes(t, aside, o.As); err != nil {
+		return t.putBack(aside, t.name.failure(err))
+	}
+	return nil
 }
 
 // removeBlind removes by name, where nothing can be moved aside.
-func (t *Target) removeBlind(keep func() error) error {
+func (t *Target) removeBlind(keep func() error, o WriteOptions) error {
 	if err := keep(); err != nil {
 		return err
 	}
 	if err := t.ready(); err != nil {
 		return err
+	}
+	if o.Into != nil {
+		return o.Into.takes(t, t.base, o.As)
 	}
 	return unlink(t.dir, t.base, 0)
 }
@@ -140,6 +152,9 @@ func (t *Target) movedAs(st *stat) bool {
 func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteOptions) error {
 	if !t.exists || t.st.kind() != KindDir {
 		return t.Remove(o)
+	}
+	if o.Into != nil {
+		return t.moveAll(ctx, judge, o)
 	}
 	var all []found
 	err := t.removal(ctx, MaxEntries, func(f found) error {

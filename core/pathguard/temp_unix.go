@@ -77,8 +77,8 @@ func (p *temp) abandon() {
 
 // fill gives the file its final metadata first, so that no content ever shows
 // under a wider mode, then the content, which is read back, and syncs it.
-func (p *temp) fill(content io.Reader, old *File) (w Written, err error) {
-	if old != nil {
+func (p *temp) fill(content io.Reader, old *File, like *Like) (w Written, err error) {
+	if old != nil && like == nil {
 		if w.Warnings, err = p.inherit(old); err != nil {
 			return w, err
 		}
@@ -90,7 +90,12 @@ func (p *temp) fill(content io.Reader, old *File) (w Written, err error) {
 	if err != nil {
 		return w, err
 	}
-	if old != nil && old.st.mode&(modeSetuid|modeSetgid) != 0 {
+	switch {
+	case like != nil:
+		if w.Warnings, err = p.become(like); err != nil {
+			return w, err
+		}
+	case old != nil && old.st.mode&(modeSetuid|modeSetgid) != 0:
 		// Writing took these away.
 		if err := unix.Fchmod(p.fd, old.st.mode&modeBits); err != nil {
 			return w, err
