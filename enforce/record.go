@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/postern-gate/postern/core"
@@ -122,6 +123,12 @@ func newPrefix() string {
 	var b [6]byte
 	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the program instead
 	return hex.EncodeToString(b[:]) + "-"
+}
+
+// prefixOf is the process that an id comes from.
+func prefixOf(id string) string {
+	prefix, _, _ := strings.Cut(id, "-")
+	return prefix
 }
 
 func newID() string {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,6 +27,21 @@ func setMTime(fd int, ns int64) error {
 	if err == unix.EINVAL || err == unix.ENOENT || err == unix.ENOSYS { // before 5.8
 		tv := unix.NsecToTimeval(ns)
 		return unix.Futimes(fd, []unix.Timeval{tv, tv})
+	}
+	return err
+}
+
+// openBare makes a file without a name on the file system of a directory.
+func (r *Root) openBare(rel string, mode uint32) (int, error) {
+	return r.openAt(rel, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, mode)
+}
+
+// linkBare gives it a name. The first way needs a capability before Linux 6.10,
+// the second one /proc.
+func linkBare(fd, dir int, base string) error {
+	err := unix.Linkat(fd, "", dir, base, unix.AT_EMPTY_PATH)
+	if err == unix.ENOENT {
+		err = unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), dir, base, unix.AT_SYMLINK_FOLLOW)
 	}
 	return err
 }

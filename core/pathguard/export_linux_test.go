@@ -28,7 +28,18 @@ func (s *seam) Open(dir int, rel string, flags int, mode uint32) (int, error) {
 	return s.open(dir, rel, flags, mode)
 }
 
-func (s *seam) FailRename(f func(int, string, int, string) error) { s.rename = f }
+// FailRename is about files that have names, so that no other is made.
+func (s *seam) FailRename(f func(int, string, int, string) error) { s.rename = f; s.NoBare() }
+
+// NoBare makes a file system on which every file has a name.
+func (s *seam) NoBare() {
+	s.bare = func(*Root, string, uint32) (int, error) { return -1, unix.EOPNOTSUPP }
+}
+
+// FailLink is what gives a file a name that has none.
+func (s *seam) FailLink(f func(fd, dir int, name string) error) { s.link = f }
+
+var LinkBare = linkBare
 
 func (s *seam) FailRenameTo(f func(int, string, int, string) error) { s.renameTo = f }
 

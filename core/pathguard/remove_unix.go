@@ -45,12 +45,18 @@ func (t *Target) removeFile(o WriteOptions) error {
 		defer old.Close()
 		keep = func() error { return o.Keep(old) }
 	}
-	aside := tempName()
+	if o.Into != nil {
+		return t.moveFile(keep, o)
+	}
+	aside := o.As
+	if aside == "" {
+		aside = tempName()
+	}
 	err := t.held(func() error { return t.name.root.seam.rename(t.dir, t.base, t.dir, aside) })
 	switch {
 	case err == nil:
 	case lacks(err):
-		return t.removeBlind(keep, o)
+		return t.removeBlind(keep)
 	case err == unix.ENOENT:
 		return t.name.stale(ruleGone)
 	default:
@@ -63,25 +69,37 @@ func (t *Target) removeFile(o WriteOptions) error {
 	if err := keep(); err != nil {
 		return t.putBack(aside, err)
 	}
-	if o.Into == nil {
-		return unlink(t.dir, aside, 0)
+	return unlink(t.dir, aside, 0)
+}
+
+// moveFile moves the entry to where it is kept and compares it there.
+func (t *Target) moveFile(keep func() error, o WriteOptions) error {
+	if err := keep(); err != nil {
+		return err
 	}
-	if err := o.Into.takes(t, aside, o.As); err != nil {
-		return t.putBack(aside, t.name.failure(err))
+	if err := o.Into.takes(t, t.base, o.As); err != nil {
+		if err == unix.ENOENT {
+			return t.name.stale(ruleGone)
+		}
+		return err
 	}
-	return nil
+	st, err := statAt(o.Into.fd, o.As)
+	if err == nil && t.st.sameBut(&st) {
+		return nil
+	}
+	if err := t.held(func() error { return t.moveNew(o.Into.fd, o.As, st.kind()) }); err != nil {
+		return t.name.halfway(err, "what was there could not be put back and is kept with the images")
+	}
+	return t.name.stale(ruleGone)
 }
 
 // removeBlind removes by name, where nothing can be moved aside.
-func (t *Target) removeBlind(keep func() error, o WriteOptions) error {
+func (t *Target) removeBlind(keep func() error) error {
 	if err := keep(); err != nil {
 		return err
 	}
 	if err := t.ready(); err != nil {
 		return err
-	}
-	if o.Into != nil {
-		return o.Into.takes(t, t.base, o.As)
 	}
 	return unlink(t.dir, t.base, 0)
 }

@@ -21,8 +21,10 @@ type Staged struct {
 	t       *Target
 	o       WriteOptions
 	content io.Reader
+	mode    uint32
 	old     *File // nil for a new file
-	tmp     *temp
+	base    string
+	tmp     *temp // nil until Commit where no file can be without a name
 	w       Written
 }
 
@@ -35,12 +37,12 @@ func (t *Target) StageReplace(content io.Reader, o WriteOptions) (*Staged, error
 	if err != nil {
 		return nil, err
 	}
-	tmp, err := t.newTemp(0o600)
-	if err != nil {
+	s := &Staged{t: t, o: o, content: content, mode: 0o600, old: old}
+	if err := s.begin(); err != nil {
 		unix.Close(old.fd)
-		return nil, t.name.failure(err)
+		return nil, err
 	}
-	return &Staged{t: t, o: o, content: content, old: old, tmp: tmp}, nil
+	return s, nil
 }
 
 // StageCreate begins a Create.
@@ -48,20 +50,35 @@ func (t *Target) StageCreate(content io.Reader, mode fs.FileMode, o WriteOptions
 	if err := t.CanCreate(); err != nil {
 		return nil, err
 	}
-	tmp, err := t.newTemp(uint32(mode.Perm()))
-	if err != nil {
-		return nil, t.name.failure(err)
-	}
-	return &Staged{t: t, o: o, content: content, tmp: tmp}, nil
+	s := &Staged{t: t, o: o, content: content, mode: uint32(mode.Perm())}
+	return s, s.begin()
 }
 
-// Temp is the name of the unfinished file beside the target, and which file it
-// is: what a crash leaves is known by it.
-func (s *Staged) Temp() (base string, id ID) { return s.tmp.base, ID{s.tmp.id.dev, s.tmp.id.ino} }
+func (s *Staged) begin() (err error) {
+	s.base = tempName()
+	if s.tmp, err = s.t.bareTemp(s.base, s.mode); err != nil {
+		return s.t.name.failure(err)
+	}
+	return nil
+}
+
+// Temp is the name that an unfinished file may have beside the target, and
+// which file it is, zero if that is not known yet: what a crash leaves is known
+// by it.
+func (s *Staged) Temp() (base string, id ID) {
+	if s.tmp != nil {
+		id = ID{s.tmp.id.dev, s.tmp.id.ino}
+	}
+	return s.base, id
+}
 
 // Fill writes the content, reads it back and syncs it. It touches nothing else,
-// so that it may run beside anything but the other methods.
+// so that it may run beside anything but the other methods. Where the file
+// would show, it is left to Commit.
 func (s *Staged) Fill() (err error) {
+	if s.tmp == nil {
+		return nil
+	}
 	if s.w, err = s.tmp.fill(s.content, s.old, s.o.Like); err != nil {
 		return s.t.name.failure(err)
 	}
@@ -72,31 +89,96 @@ func (s *Staged) Fill() (err error) {
 func (s *Staged) Keeping(o WriteOptions) { s.o.Keep, s.o.Into, s.o.As = o.Keep, o.Into, o.As }
 
 // Commit gives the filled file its name.
-func (s *Staged) Commit() (Written, error) {
-	if s.old != nil {
-		if err := s.t.swap(s.tmp, s.old, s.o, &s.w); err != nil {
-			return Written{}, err
-		}
-	} else {
-		if err := s.t.held(func() error { return s.t.moveNew(s.t.dir, s.tmp.base, KindFile) }); err != nil {
-			return Written{}, s.t.name.failure(err)
-		}
-		s.tmp.keep, s.w.CAS = true, true
+func (s *Staged) Commit() (w Written, err error) {
+	switch {
+	case s.tmp == nil:
+		err = s.late(s.content)
+	case s.tmp.bare && s.old != nil:
+		err = s.appear()
 	}
-	var err error
+	if err != nil {
+		return Written{}, s.t.name.failure(err)
+	}
+	if s.old != nil {
+		err = s.t.swap(s.tmp, s.old, s.o, &s.w)
+	} else {
+		err = s.place()
+	}
+	if err != nil {
+		return Written{}, err
+	}
 	s.w.Info, err = s.tmp.settle()
 	return s.w, err
 }
 
+// appear gives the file the name from which it takes the target's.
+func (s *Staged) appear() error {
+	err := s.tmp.link(s.base)
+	if err == nil {
+		s.tmp.keep = false
+		s.tmp.filled, err = statFD(s.tmp.fd)
+		return err
+	}
+	return s.instead(err)
+}
+
+// place gives a new file its name.
+func (s *Staged) place() error {
+	t := s.t
+	if s.tmp.bare {
+		err := t.held(func() error { return s.tmp.link(t.base) })
+		if err == nil || err == unix.EEXIST {
+			s.w.CAS = true
+			return s.placed(err)
+		}
+		if err := s.instead(err); err != nil {
+			return t.name.failure(err)
+		}
+	}
+	err := t.held(func() error { return t.moveNew(t.dir, s.tmp.base, KindFile) })
+	s.tmp.keep, s.w.CAS = err == nil, true
+	return s.placed(err)
+}
+
+func (s *Staged) placed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return s.t.name.failure(err)
+}
+
+// instead fills another file, with a name, where one without can't get one.
+func (s *Staged) instead(why error) error {
+	switch why {
+	case unix.ENOENT, unix.EPERM, unix.EACCES, unix.EOPNOTSUPP, unix.EINVAL, unix.ELOOP:
+	default:
+		return why
+	}
+	bare := s.tmp
+	defer unix.Close(bare.fd)
+	s.tmp = nil
+	content := &File{fd: bare.fd, name: s.t.name}
+	return s.late(io.NewSectionReader(content, 0, bare.filled.size))
+}
+
+// late makes the file and fills it, both when it may show.
+func (s *Staged) late(content io.Reader) (err error) {
+	if s.tmp, err = s.t.newTemp(s.base, s.mode); err != nil {
+		return err
+	}
+	s.w, err = s.tmp.fill(content, s.old, s.o.Like)
+	return err
+}
+
 // Discard removes what is unfinished.
 func (s *Staged) Discard() {
-	if s.tmp.fd < 0 {
-		return
+	if s.tmp != nil {
+		s.tmp.discard()
+		s.tmp = nil
 	}
-	s.tmp.discard()
-	s.tmp.fd = -1
 	if s.old != nil {
 		unix.Close(s.old.fd)
+		s.old = nil
 	}
 }
 

@@ -23,7 +23,9 @@ type WriteOptions struct {
 	Keep func(*File) error
 	// Into is where the displaced entry is moved to, under the name As, which
 	// is free, instead of being removed; a directory with all that it holds.
-	// Where that fails the change is taken back. Not on Windows.
+	// Where that fails the change is taken back. Not on Windows. As without Into
+	// is the name, of TempName, beside the file that is removed that it has until
+	// it is gone.
 	Into *Store
 	As   string
 	// Like is what the new file is given instead of what the old one has.
@@ -218,6 +220,9 @@ const (
 // tempPrefix starts the name of every file of ours that is not yet, or no
 // longer, what its final name says.
 const tempPrefix = ".postern-tmp-"
+
+// TempName is a new name for something that is on its way.
+func TempName() string { return tempName() }
 
 func tempName() string {
 	var b [8]byte

@@ -23,6 +23,8 @@ type seam struct {
 	rename   func(oldDir int, old string, newDir int, name string) error
 	renameTo func(oldDir int, old string, newDir int, name string) error // replaces
 	across   func(oldDir int, old string, newDir int, name string) error // exchanges
+	link     func(fd int, dir int, name string) error                    // of a file without a name
+	bare     func(r *Root, rel string, mode uint32) (int, error)
 	sync     func(fd int) error
 	sleep    func(time.Duration)
 }
@@ -31,6 +33,7 @@ func realSeam() seam {
 	return seam{
 		open: openBeneath, write: unix.Write, sync: datasync, sleep: time.Sleep,
 		exchange: renameExchange, rename: renameNew, renameTo: unix.Renameat, across: renameAcross,
+		link: linkBare, bare: (*Root).openBare,
 	}
 }
 

@@ -18,7 +18,6 @@ import (
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
-	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/enforce"
 )
 
@@ -227,13 +226,6 @@ func (s *saboteur) Evaluate(q core.Request) core.Verdict {
 	return s.Decider.Evaluate(q)
 }
 
-// keeper runs when the old content was displaced and the new one is in place.
-type keeper struct{ displaced func() }
-
-func (k keeper) Keep(context.Context, string, *pathguard.Target) (string, func(*pathguard.File) error, error) {
-	return "", func(*pathguard.File) error { k.displaced(); return nil }, nil
-}
-
 // untilFewer is cancelled once the directory holds fewer entries.
 type untilFewer struct {
 	context.Context
@@ -258,8 +250,9 @@ func TestHalfFailed(t *testing.T) {
 		fields   []string
 	}{
 		"a parent that was moved away while its file was replaced": {
-			func(p *place, _ *saboteur, o *enforce.Options) {
-				o.Keeper = keeper{func() { p.must(os.Rename(filepath.Join(p.dir, "d"), filepath.Join(p.home, "d"))) }}
+			func(p *place, s *saboteur, _ *enforce.Options) {
+				// The new file is beside the old one by now.
+				s.intent = func() { p.must(os.Rename(filepath.Join(p.dir, "d"), filepath.Join(p.home, "d"))) }
 			},
 			func(ctx context.Context, g *enforce.Gate) (enforce.Outcome, error) {
 				return g.Write(ctx, "d/1", []byte("new"), enforce.Call{})

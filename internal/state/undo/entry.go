@@ -177,6 +177,23 @@ func (l *Log) Begin(c *Change) (*Entry, error) {
 	return e, nil
 }
 
+// Lost notes a change that can't be undone, and why, for the list. It is not
+// synced, and without it the change is in the audit log alone.
+func (l *Log) Lost(c *Change, why string) error {
+	out := line{
+		Kind: kindBegin, ID: c.ID, Time: c.Time.UTC(), Agent: c.Agent, Session: c.Session,
+		Source: c.Source, Op: c.Op, Undoes: c.Undoes, Lost: why,
+	}
+	if len(c.Steps) > 0 {
+		s := c.Steps[0].Step
+		s.How, s.Temp = "", ""
+		out.Steps = []Step{s}
+	}
+	lines := appendLine(nil, out)
+	_, err := l.write(appendLine(lines, line{Kind: kindEnd, ID: c.ID, State: Committed}))
+	return err
+}
+
 // describe notes what a copied image can't hold itself.
 func (s *Planned) describe() error {
 	if s.How != Copied || s.Do == Truncate {

@@ -24,7 +24,8 @@ type Txn struct {
 	Session string
 	Source  string
 	Op      string
-	Undoes  bool // it is itself an undo
+	Undoes  bool   // it is itself an undo
+	Lost    string // why it can't be undone, "" for what could when it was made
 	Steps   []*Entered
 }
 
@@ -137,7 +138,7 @@ func (x *Index) file(name string) (rest []line, err error) {
 func (x *Index) begin(l line) {
 	t := x.byID[l.ID]
 	if t == nil {
-		t = &Txn{ID: l.ID, Time: l.Time, Agent: l.Agent, Session: l.Session, Source: l.Source, Op: l.Op, Undoes: l.Undoes}
+		t = &Txn{ID: l.ID, Time: l.Time, Agent: l.Agent, Session: l.Session, Source: l.Source, Op: l.Op, Undoes: l.Undoes, Lost: l.Lost}
 		x.byID[l.ID] = t
 		x.Txns = append(x.Txns, t)
 	}
@@ -162,7 +163,7 @@ func (x *Index) finish(l line) {
 	for _, e := range t.Steps {
 		switch {
 		case e.group != l.First || e.State == Committed:
-		case l.State == Aborted && e.known:
+		case l.State != Committed && e.known:
 			e.State = Committed // a batch that ended early has done this much
 		default:
 			e.State, e.Why = l.State, l.Why

@@ -99,6 +99,7 @@ type line struct {
 	Source  string    `json:"source,omitempty"`
 	Op      string    `json:"op,omitempty"`
 	Undoes  bool      `json:"undoes,omitempty"` // it takes back another change
+	Lost    string    `json:"lost,omitempty"`   // why it can't be undone
 	Steps   []Step    `json:"steps,omitempty"`
 	Done    []Done    `json:"done,omitempty"`
 	First   int       `json:"first,omitempty"` // of an end: its group's first step
