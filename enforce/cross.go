@@ -81,7 +81,9 @@ func (g *Gate) cross(ctx context.Context, c *crossing) (Outcome, error) {
 
 func (c *crossing) begin(g *Gate) {
 	c.gate = g
-	c.corr = newID()
+	if c.corr == "" { // an undo is one call of many
+		c.corr = newID()
+	}
 	c.verdict = core.Verdict{Decision: core.Allow}
 }
 

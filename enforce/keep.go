@@ -23,13 +23,16 @@ type keeping struct {
 	// effect is of that kind.
 	stage func(pathguard.WriteOptions) (*pathguard.Staged, error)
 
-	undoes  bool // it takes back another change
-	first   int  // number of its first step in that
-	change  *undo.Change
-	lost    string // why it can't be undone
-	entry   *undo.Entry
-	staged  *pathguard.Staged
-	fillErr error
+	undoes bool // it takes back another change
+	// takesBack is the id of that.
+	takesBack string
+	first     int // number of its first step in that
+	change    *undo.Change
+	lost      string // why it can't be undone
+	entry     *undo.Entry
+	staged    *pathguard.Staged
+	fillErr   error
+	now       pathguard.Facts // what the last step left
 }
 
 // cover finds out whether the effect could be undone. What could not, and does
@@ -138,6 +141,7 @@ func (c *crossing) options() pathguard.WriteOptions {
 
 // did notes what a step left.
 func (c *crossing) did(i int, now pathguard.Facts) {
+	c.now = now
 	if c.entry != nil && c.entry.Done(i, now) != nil {
 		c.unnoted()
 	}

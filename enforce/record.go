@@ -46,6 +46,7 @@ func (c *crossing) write(phase core.Phase, f *fault.Error, sync bool) error {
 	e := core.Event{
 		Time: c.gate.o.Clock.Now(), Phase: phase, Subject: c.gate.o.Subject, Action: c.action,
 		Verdict: c.verdict, Corr: c.corr, Policy: c.gate.o.Decider.Version(),
+		Undoes: c.takesBack,
 	}
 	e.Verdict.Class = "" // which is that of one name
 	if f != nil {

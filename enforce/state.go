@@ -51,7 +51,8 @@ type StateOptions struct {
 }
 
 // UndoOptions bound what is kept for undo. The zero value is the shipped
-// default: 1000 entries a change, 64 MiB an image, 1 GiB in all, 14 days.
+// default: 1000 entries a change, 64 MiB an image, 1 GiB in all, 14 days. What is
+// negative bounds everything: nothing is kept.
 type UndoOptions struct {
 	MaxEntries     int           // entries that one change may touch
 	PerFile, Total int64         // bytes of one image and of all

@@ -108,6 +108,7 @@ deletes; the operation is then performed by handle, and recorded`,
 		newCheck(env),
 		newStatus(env),
 		newLog(env),
+		newUndo(env),
 		newVersion(env),
 		newCompletion(env),
 	)

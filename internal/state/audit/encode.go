@@ -38,6 +38,7 @@ func (e encoder) append(b []byte, ev core.Event) []byte {
 	b = optional(b, "code", ev.Code)
 	b = optional(b, "was", ev.Was)
 	b = optional(b, "found", ev.Found)
+	b = optional(b, "undoes", ev.Undoes)
 	return append(b, "}\n"...)
 }
 

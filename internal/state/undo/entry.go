@@ -52,7 +52,7 @@ func (l *Log) Cover(c *Change) string {
 	}
 	var bytes, entries int64
 	for _, s := range c.Steps {
-		if why := l.plan(s); why != "" {
+		if why := l.plan(s, c.Undoes); why != "" {
 			return why
 		}
 		if s.How == Moved || s.How == Copied {
@@ -72,8 +72,9 @@ func (l *Log) Cover(c *Change) string {
 	return why
 }
 
-// plan decides how what a step displaces is kept.
-func (l *Log) plan(s *Planned) string {
+// plan decides how what a step displaces is kept. What an undo takes away is
+// moved whatever its size, so that it is never the end of it.
+func (l *Log) plan(s *Planned, undoes bool) string {
 	if s.Do == Truncate {
 		s.How, s.Size = Copied, s.Tail
 		return l.perFile(s.Size)
@@ -87,7 +88,7 @@ func (l *Log) plan(s *Planned) string {
 	case info.Kind == pathguard.KindDir && s.Entries <= 1 && !near:
 		return "" // an empty one is made anew
 	case info.Kind == pathguard.KindDir:
-		return l.planDir(s, near)
+		return l.planDir(s, near, undoes)
 	case info.Kind != pathguard.KindFile && !near:
 		return "only files are kept when the state directory is on another file system"
 	}
@@ -95,19 +96,24 @@ func (l *Log) plan(s *Planned) string {
 	if !near || info.Nlink > 1 && s.Do == Replace {
 		s.How = Copied
 	}
+	if undoes && s.How == Moved {
+		return ""
+	}
 	return l.perFile(s.Size)
 }
 
-func (l *Log) planDir(s *Planned, near bool) string {
+func (l *Log) planDir(s *Planned, near, undoes bool) string {
 	switch {
 	case !near:
 		return "a directory that holds something is not kept when the state directory is on another file system"
 	case l.overlay:
 		return "a directory can't be moved away on an overlay file system"
-	case l.o.MaxEntries > 0 && s.Entries > int64(l.o.MaxEntries):
+	case !undoes && l.o.MaxEntries > 0 && s.Entries > int64(l.o.MaxEntries):
 		return "it holds more entries than undo.max_entries (" + strconv.Itoa(l.o.MaxEntries) + ")"
 	}
-	s.How, s.Size = Moved, s.Bytes
+	if s.How, s.Size = Moved, s.Bytes; undoes {
+		return ""
+	}
 	return l.perFile(s.Largest)
 }
 
@@ -154,6 +160,7 @@ func (l *Log) Begin(c *Change) (*Entry, error) {
 			e.bytes, e.entries = e.bytes+s.Size, e.entries+max(1, s.Entries)
 		case Exchanged, Adopted:
 			s.Image = s.Bring
+			l.free(s.Held.Size-s.Was.Size, 0) // the image is another one then
 		}
 		if err := s.describe(); err != nil {
 			return nil, err

@@ -194,13 +194,14 @@ func (x *Index) relate() {
 			}
 			if s := of.step(e.Of.N); s != nil {
 				s.UndoneBy = e
-				x.equate(e.Now, s.Was)
+				x.Equate(e.Now, s.Was)
 			}
 		}
 	}
 }
 
-func (x *Index) equate(now, was pathguard.Facts) {
+// Equate notes that a state came back under other facts.
+func (x *Index) Equate(now, was pathguard.Facts) {
 	if a, b := x.Canonical(now), x.Canonical(was); a != b && now != (pathguard.Facts{}) && was != (pathguard.Facts{}) {
 		x.same[a] = b
 	}
@@ -222,3 +223,12 @@ func (x *Index) Canonical(f pathguard.Facts) pathguard.Facts {
 
 // Find returns the change with this id, nil for none.
 func (x *Index) Find(id string) *Txn { return x.byID[id] }
+
+// Same reports whether what is there now is a recorded state. A directory is
+// known by its identity alone.
+func (x *Index) Same(now, want pathguard.Facts) bool {
+	if want.Kind() == pathguard.KindDir {
+		return want.Moved(now)
+	}
+	return x.Canonical(now) == x.Canonical(want)
+}

@@ -429,11 +429,17 @@ func (l *Log) Present(e *Entered) bool {
 	if _, err := l.images(); err != nil {
 		return false
 	}
-	now := l.store.Facts(e.Image)
+	now, was := l.store.Facts(e.Image), e.Kept
 	if now.Kind() == pathguard.KindDir {
-		return now.Ino == e.Kept.Ino
+		return now.Ino == was.Ino
 	}
-	return now == e.Kept || none(e.Kept) && e.Was.Moved(now)
+	now.Dev, was.Dev = 0, 0 // numbered anew at each start of the machine, perhaps
+	return now == was && !none(now)
+}
+
+// Image is what the image of a step is now, and where.
+func (l *Log) Image(e *Entered) (path string, now pathguard.Facts) {
+	return l.join(imagesName, e.Image), l.store.Facts(e.Image)
 }
 
 // Read reads the journals.

@@ -38,6 +38,7 @@ type Record struct {
 	Code     string
 	Was      string
 	Found    string
+	Undoes   string
 	N        int64
 }
 
@@ -53,7 +54,7 @@ type field struct {
 // required are the fields that every record has besides its time.
 const required = 10
 
-func (r *Record) fields() [required + 4]field {
+func (r *Record) fields() [required + 5]field {
 	return [...]field{
 		{"agent", &r.Agent},
 		{"op", &r.Op},
@@ -69,6 +70,7 @@ func (r *Record) fields() [required + 4]field {
 		{"code", &r.Code},
 		{"was", &r.Was},
 		{"found", &r.Found},
+		{"undoes", &r.Undoes},
 	}
 }
 
