@@ -74,6 +74,14 @@ var outcomes = map[string]struct {
 	},
 	"a walk":  {enforce.Outcome{RescanPending: true, Partial: true}, map[string]any{"rescan_pending": true, "partial": true}},
 	"dry run": {enforce.Outcome{DryRun: true}, map[string]any{"dry_run": true}},
+	"beyond undo": {
+		enforce.Outcome{Changed: true, Class: core.Destructive, UndoReason: "too large"},
+		map[string]any{"persisted": true, "undoable": false, "undo_reason": "too large", "class": "destructive"},
+	},
+	"dry run with undo": {
+		enforce.Outcome{DryRun: true, Class: core.Mutating, Undoable: true},
+		map[string]any{"dry_run": true, "undoable": true, "class": "mutating"},
+	},
 	"no exchange": {
 		enforce.Outcome{Changed: true, NoCAS: true, Etag: "1bkOaPc6rugmCpyIhv6WS"},
 		map[string]any{"persisted": true, "undoable": false, "cas": false, "etag": "1bkOaPc6rugmCpyIhv6WS"},
@@ -174,7 +182,7 @@ func TestEveryChangeHasAResult(t *testing.T) {
 			if err := r.Validate(got); err != nil {
 				t.Errorf("%s: %v: %s", tool.Name, err, res.Meta.Result)
 			}
-			if dry && got["dry_run"] != true || !dry && (got["persisted"] != true || got["undoable"] != false) {
+			if dry && got["dry_run"] != true || !dry && (got["persisted"] != true || got["undo_id"] == nil) || got["undoable"] != true {
 				t.Errorf("%s, dry run %t: %s", tool.Name, dry, res.Meta.Result)
 			}
 		}

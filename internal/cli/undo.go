@@ -34,10 +34,10 @@ func newUndo(env *Env) *cobra.Command {
   postern undo --last --dry-run
   postern undo 3f2a9b0c1d2e-1c
   postern undo --session 3f2a9b0c1d2e`,
-		Long: `takes back one change, all of a session, or the newest one: what was there before
-comes back with its mode, times and attributes, what was made is removed, what
-was moved gets its old name. the plan is shown first, and asked about on the
-terminal; without one it needs --yes
+		Long: `takes back one change, all of a session, or the newest one: what was there
+before comes back with its mode, times and attributes, what was made is removed,
+what was moved gets its old name. the plan is shown first, and asked about on
+the terminal; without one it needs --yes
 
 a file that changed since is a conflict: it stays as it is, and the others are
 done. exit 1 says that something was left out. an undo has an id too, and to
