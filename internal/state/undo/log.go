@@ -34,11 +34,12 @@ const (
 
 // Options bound what is kept.
 type Options struct {
-	MaxEntries int           // entries that one change may touch
-	PerFile    int64         // bytes of one image
-	Total      int64         // bytes of all images together
-	Keep       time.Duration // age at which a change can't be undone any more
-	MaxImages  int           // entries of images in all, zero for MaxImages
+	MaxEntries int              // entries that one change may touch
+	PerFile    int64            // bytes of one image
+	Total      int64            // bytes of all images together
+	Keep       time.Duration    // age at which a change can't be undone any more
+	MaxImages  int              // entries of images in all, zero for MaxImages
+	Now        func() time.Time // the clock, nil for the system's
 }
 
 // MaxImages bounds the entries of images, whatever their size.
@@ -68,7 +69,10 @@ func Open(stateDir string, o Options, alive func() (map[string]bool, error)) *Lo
 	if o.MaxImages == 0 {
 		o.MaxImages = MaxImages
 	}
-	return &Log{dir: stateDir, o: o, alive: alive, now: time.Now, lock: lock.Open(filepath.Join(stateDir, lockName))}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Log{dir: stateDir, o: o, alive: alive, now: o.Now, lock: lock.Open(filepath.Join(stateDir, lockName))}
 }
 
 func (l *Log) join(name ...string) string {

@@ -358,11 +358,15 @@ func (l *Log) tidy(x *Index) error {
 	if err != nil {
 		return err
 	}
+	pinned, err := l.pinned(all)
+	if err != nil {
+		return err
+	}
 	old := l.now().Add(-l.o.Keep)
 	known := map[string]bool{}
 	for _, t := range x.Txns {
 		for _, e := range t.Steps {
-			if e.Image != "" && t.Time.After(old) {
+			if e.Image != "" && (t.Time.After(old) || pinned[t.ID]) {
 				known[e.Image] = true
 			}
 		}
