@@ -172,7 +172,25 @@ func (p *copyPlan) one(ctx context.Context, i int, item copyItem) error {
 		return err
 	}
 	defer f.Close()
-	w, err := target.Create(untilDone{ctx, f}, f.Info().Mode.Perm())
+	return p.file(i, target, untilDone{ctx, f}, f.Info().Mode.Perm())
+}
+
+// file makes one file, and tells the journal which one it will be.
+func (p *copyPlan) file(i int, target *pathguard.Target, content io.Reader, mode fs.FileMode) error {
+	s, err := target.StageCreate(content, mode, pathguard.WriteOptions{})
+	if err != nil {
+		return err
+	}
+	defer s.Discard()
+	if err := s.Fill(); err != nil {
+		return err
+	}
+	if p.c.entry != nil {
+		if _, id := s.Temp(); p.c.entry.File(i, id) != nil {
+			p.c.unnoted()
+		}
+	}
+	w, err := s.Commit()
 	if err == nil {
 		p.c.did(i, w.Info.Fingerprint.Facts())
 	}

@@ -305,6 +305,12 @@ func (e *Entry) Options(i int) (o pathguard.WriteOptions) {
 // Store is where the images are.
 func (e *Entry) Store() *pathguard.Store { return e.l.store }
 
+// File notes, of a batch, which file a step is about to give its name.
+func (e *Entry) File(i int, id pathguard.ID) error {
+	_, err := e.l.write(appendLine(nil, line{Kind: kindFile, ID: e.c.ID, N: e.c.Steps[i].N, File: id.Ino}))
+	return err
+}
+
 // Done notes that a step was made and what is there now. With more to come it
 // is written at once, so that a crash knows it.
 func (e *Entry) Done(i int, now pathguard.Facts) error {

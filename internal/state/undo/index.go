@@ -157,6 +157,9 @@ func (x *Index) finish(l line) {
 			e.Now, e.Kept, e.known = d.Now, d.Image, true
 		}
 	}
+	if e := t.step(l.N); l.Kind == kindFile && e != nil {
+		e.File = l.File
+	}
 	if l.Kind != kindEnd {
 		return
 	}

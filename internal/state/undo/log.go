@@ -23,6 +23,7 @@ const (
 	journalSuffix = ".jsonl"
 
 	kindBegin = "begin"
+	kindFile  = "file"
 	kindDone  = "done"
 	kindEnd   = "end"
 

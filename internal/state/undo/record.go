@@ -91,7 +91,7 @@ const (
 
 // line is one line of a journal.
 type line struct {
-	Kind    string    `json:"k"` // begin, done, end
+	Kind    string    `json:"k"` // begin, file, done, end
 	ID      string    `json:"id"`
 	Time    time.Time `json:"t,omitzero"`
 	Agent   string    `json:"agent,omitempty"`
@@ -102,6 +102,8 @@ type line struct {
 	Lost    string    `json:"lost,omitempty"`   // why it can't be undone
 	Steps   []Step    `json:"steps,omitempty"`
 	Done    []Done    `json:"done,omitempty"`
+	N       int       `json:"n,omitempty"`     // of a file: the step
+	File    uint64    `json:"file,omitempty"`  // that will be its inode
 	First   int       `json:"first,omitempty"` // of an end: its group's first step
 	State   State     `json:"state,omitempty"`
 	Why     string    `json:"why,omitempty"`

@@ -20,6 +20,9 @@ const (
 	// removed: its line may be on its way.
 	orphanAge = time.Hour
 
+	// tick is how far a file system's clock may be behind ours.
+	tick = 20 * time.Millisecond
+
 	whyOther  = "it is neither what it was nor what it should have become"
 	whyUnread = "it can't be looked at"
 )
@@ -332,7 +335,7 @@ func (s *scene) made() State {
 	if none(s.cur) {
 		return Aborted
 	}
-	if s.cur.Kind() == pathguard.KindDir && s.cur.CTime >= s.e.Txn.Time.UnixNano() {
+	if s.cur.Kind() == pathguard.KindDir && s.cur.CTime >= s.e.Txn.Time.Add(-tick).UnixNano() {
 		return Committed
 	}
 	return Attention
@@ -340,7 +343,9 @@ func (s *scene) made() State {
 
 // clean removes the unfinished file, and the copy of what was not displaced.
 func (s *scene) clean(state State) {
-	if !none(s.beside) && s.beside.Kind() == pathguard.KindFile && (s.e.File == 0 || s.beside.Ino == s.e.File) {
+	ours := s.e.File == 0 || s.beside.Ino == s.e.File
+	copied := s.e.How == Copied && state == Committed && s.e.Was.Moved(s.beside) && s.image.Size == s.e.Was.Size
+	if s.beside.Kind() == pathguard.KindFile && (ours || copied) {
 		if t, err := s.temp.PinEntry(); err == nil {
 			_ = t.Remove(pathguard.WriteOptions{}) // tried again by hand: it is named in docs/undo.md
 			_ = t.Close()
