@@ -469,3 +469,29 @@ func TestUndoTorn(t *testing.T) {
 		t.Error(w.read("a"), w.read("b"))
 	}
 }
+
+// TestUndoDirectories: a folder is taken away only with what it held when it was
+// made or came back.
+func TestUndoDirectories(t *testing.T) {
+	w := newUndoWorld(t, stateBeside(t), UndoOptions{}, map[string]string{"d/f": "F", "d/e/g": "G"})
+	made, err := w.gate.MakeDir(t.Context(), "m", Call{})
+	w.must(err)
+	w.put("m/person", "x")
+	if u, p := w.undo(UndoSelect{ID: made.UndoID}); u != "" || p.Problems() != 1 || w.read("m/person") != "x" {
+		t.Errorf("%q %+v", u, p.Steps)
+	}
+	w.must(os.Remove(w.path("m/person"))) // control
+	w.undone(UndoSelect{ID: made.UndoID})
+
+	u := w.undone(UndoSelect{ID: w.delete("d")})
+	time.Sleep(20 * time.Millisecond) // longer than a tick of the file system's clock
+	w.put("d/e/g", "person")
+	if again, p := w.undo(UndoSelect{ID: u}); again != "" || p.Problems() != 1 || w.read("d/e/g") != "person" {
+		t.Errorf("%q %+v", again, p.Steps)
+	}
+	u = w.undone(UndoSelect{ID: w.delete("d")}) // control
+	w.undone(UndoSelect{ID: u})
+	if _, err := os.Lstat(w.path("d")); err == nil {
+		t.Error("it is still there")
+	}
+}

@@ -47,6 +47,8 @@ func (s *seam) FailWrite(f func(fd int, p []byte) (int, error)) { s.write = f }
 
 func (s *seam) FailSync(f func(fd int) error) { s.sync = f }
 
+func (s *seam) FailAcross(f func(int, string, int, string) error) { s.across = f }
+
 // CountSleeps counts instead of sleeping.
 func (s *seam) CountSleeps(n *int) { s.sleep = func(time.Duration) { *n++ } }
 
