@@ -9,7 +9,8 @@
 // same step in which it loses its name, or was copied and synced before. After
 // a crash between any two steps Recover finds which of the two it was, or says
 // that a person has to look; it never guesses. Images together hold at most
-// Options.Total bytes and Options.MaxImages entries, whoever writes.
+// Options.Total bytes and Options.MaxImages entries, whoever writes, but for
+// those that are being made in the moment of a count.
 //
 // Not guaranteed: anything against a program of the same user, which can change
 // journals and images. An image that was changed is noticed by its inode, times

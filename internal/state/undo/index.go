@@ -195,12 +195,23 @@ func (x *Index) relate() {
 			if of == nil {
 				continue
 			}
-			if s := of.step(e.Of.N); s != nil {
+			if s := of.step(e.Of.N); s != nil && !e.follows(s) {
 				s.UndoneBy = e
 				x.Equate(e.Now, s.Was)
 			}
 		}
 	}
+}
+
+// follows reports whether a step is itself taken back, at last, by the other:
+// what a journal that somebody wrote could say.
+func (e *Entered) follows(s *Entered) bool {
+	for ; e != nil; e = e.UndoneBy {
+		if e == s {
+			return true
+		}
+	}
+	return false
 }
 
 // Equate notes that a state came back under other facts.
