@@ -37,7 +37,9 @@ type Event struct {
 	Class string
 	File  bool   // the resource is a file, if the action is a tool's that is given its name
 	Was   string // of an intent: the etag of what is there, "absent" for nothing
-	Found string // of PhaseUnknown: how what is there now compares with Was
+	// Undoes is the corr of the change that this one takes back.
+	Undoes string
+	Found  string // of PhaseUnknown: how what is there now compares with Was
 	// Approval is what a PhaseApproval is about.
 	Approval Approval
 }

@@ -244,7 +244,7 @@ func (q *Question) hash(b *grant.Binding) error {
 }
 
 func (q *Question) card() grant.Card {
-	c := grant.Card{Rule: q.Verdict.Reason.String(), Undo: "no (undo is not in this release)"}
+	c := grant.Card{Rule: q.Verdict.Reason.String(), Undo: q.Undo}
 	if q.Change != nil {
 		c.Change = q.Change()
 	}

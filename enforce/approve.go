@@ -20,13 +20,17 @@ func (c *crossing) approve(ctx context.Context) error {
 	return c.ask(ctx)
 }
 
-// look runs the check, which collects anew what goes with a folder.
+// look runs the check, which collects anew what goes with a folder, and finds
+// out whether the effect could be undone.
 func (c *crossing) look(ctx context.Context) error {
 	c.tree, c.counts = beneath{}, c.verdict.Decision == core.Ask
 	if c.check == nil {
 		return nil
 	}
-	return c.check(ctx)
+	if err := c.check(ctx); err != nil {
+		return err
+	}
+	return c.cover(ctx)
 }
 
 func (c *crossing) ask(ctx context.Context) error {

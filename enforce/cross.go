@@ -44,9 +44,9 @@ type crossing struct {
 	given   map[string]any           // its arguments as they came
 	asked   *Question                // what a person said yes to
 	yes     Permission               // until it is spent
-	take    func(*pathguard.File) error
 	release func()
 	outcome Outcome
+	keeping
 }
 
 // Call is what a caller says beside its operands.
@@ -77,13 +77,13 @@ func (g *Gate) cross(ctx context.Context, c *crossing) (Outcome, error) {
 		return c.preview()
 	}
 	if err == nil {
-		err = c.keep(ctx) // a before-image, so that it can be undone
+		err = c.keep() // how it can be undone, and the new content beside the old
 	}
 	if err == nil {
 		err = c.spend(ctx) // the yes, once
 	}
 	if err == nil {
-		err = c.record(nil) // the intent, on disk before the effect
+		err = c.intend() // the intent and all that goes with it, on disk before the effect
 	}
 	if err != nil {
 		return c.refuse(err)
@@ -107,11 +107,14 @@ func (c *crossing) ready(ctx context.Context) error {
 
 func (c *crossing) begin(g *Gate) {
 	c.gate = g
-	c.corr = newID()
+	if c.corr == "" { // an undo is one call of many
+		c.corr = newID()
+	}
 	c.verdict = core.Verdict{Decision: core.Allow}
 }
 
 func (c *crossing) close() {
+	c.keeping.close()
 	for i := range c.operands {
 		c.operands[i].close()
 	}
@@ -243,15 +246,6 @@ func (c *crossing) examine(ctx context.Context) error {
 	return errAskFirst
 }
 
-func (c *crossing) keep(ctx context.Context) error {
-	if c.gate.o.Keeper == nil || !c.mutates() || c.operands[0].target == nil {
-		return nil
-	}
-	id, take, err := c.gate.o.Keeper.Keep(ctx, c.corr, c.operands[0].target)
-	c.outcome.UndoID, c.outcome.Undoable, c.take = id, id != "", take
-	return err
-}
-
 func (c *crossing) act(ctx context.Context) error {
 	if c.perform == nil {
 		return nil
@@ -261,6 +255,7 @@ func (c *crossing) act(ctx context.Context) error {
 
 // refuse records the refusal and returns it.
 func (c *crossing) refuse(err error) (Outcome, error) {
+	c.forget()
 	f := c.fault(err)
 	if recErr := c.record(f); recErr != nil && f.Code != fault.AuditUnwritable {
 		f.Err = errors.Join(f.Err, recErr)
@@ -280,6 +275,7 @@ func (c *crossing) preview() (Outcome, error) {
 // finish records the outcome of a mutation. Its effect stands whether or not
 // the record can be written, so a failure here is a warning on the result.
 func (c *crossing) finish(err error) (Outcome, error) {
+	c.settle(err)
 	if c.mutates() {
 		f := c.fault(err)
 		if recErr := c.recordOutcome(f); recErr != nil {
@@ -292,11 +288,6 @@ func (c *crossing) finish(err error) (Outcome, error) {
 	}
 	c.outcome.Changed = c.mutates()
 	return c.outcome, nil
-}
-
-// options make pathguard show what it displaces to the keeper.
-func (c *crossing) options() pathguard.WriteOptions {
-	return pathguard.WriteOptions{Keep: c.take}
 }
 
 // fault completes an error with the operation and the caller's own spelling.

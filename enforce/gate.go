@@ -9,6 +9,7 @@ import (
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/internal/state/undo"
 )
 
 // Decider judges a request. *policy.Policy is one.
@@ -37,11 +38,16 @@ type Locker interface {
 	Lock(ctx context.Context, keys ...int64) (release func(), err error)
 }
 
-// Keeper keeps what a mutation is about to displace. Keep prepares, before the
-// intent is recorded, and returns the id that undoes it; take is then given
-// the displaced file before it is gone, and its error takes the change back.
+// Keeper keeps what changes displace. A *State is one; there is no other way to
+// make one.
 type Keeper interface {
-	Keep(ctx context.Context, corr string, target *pathguard.Target) (undoID string, take func(*pathguard.File) error, err error)
+	// Cover returns why a change could not be undone, "" if it could, and has no
+	// effect: a dry run ends after it.
+	Cover(*undo.Change) string
+	// Begin writes down what is about to happen, before it does.
+	Begin(*undo.Change) (*undo.Entry, error)
+	// Lost writes down what can't be undone, and why.
+	Lost(c *undo.Change, why string) error
 }
 
 // Clock tells the time of records.

@@ -64,6 +64,8 @@ type Question struct {
 	Tree string
 	// Policy is the version of the policy.
 	Policy string
+	// Undo says whether the effect can be taken back, and why not.
+	Undo string
 	// DryRun: nothing will be done, so nobody needs to be bothered.
 	DryRun bool
 	// Details are the arguments as they are bound, for a person to read. Says
@@ -165,12 +167,12 @@ func (c *crossing) question() *Question {
 		Request: core.Request{Subject: c.gate.o.Subject, Action: c.action, Resource: about},
 		Server:  k.Server, Tool: cmp.Or(k.Tool, c.action.String()), Class: k.Class, HostSession: k.HostSession,
 		Operations: c.asks.list, More: len(c.asks.seen) - len(c.asks.list), Policy: c.gate.o.Decider.Version(),
-		DryRun: c.call.DryRun, Says: k.Says, Aside: k.Aside, Progress: k.Progress, NoWait: k.NoWait, Tree: c.tree.digest(), Change: c.change,
+		DryRun: c.call.DryRun, Says: k.Says, Aside: k.Aside, Progress: k.Progress, NoWait: k.NoWait, Tree: c.tree.digest(), Change: c.change, Undo: c.takenBack(),
 	}
 	for i := range c.operands {
 		q.Objects = append(q.Objects, c.operands[i].object())
 	}
-	q.Class = stricter(q.Class, safety.OfAction(c.action).Class)
+	q.Class = stricter(stricter(q.Class, safety.OfAction(c.action).Class), c.outcome.Class)
 	for _, o := range q.Operations {
 		if o.Action != core.ToolCall {
 			q.Class = stricter(q.Class, safety.OfAction(o.Action).Class)

@@ -76,6 +76,9 @@ func (s *State) Recover(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := s.undo.Recover(ctx, a.top); err != nil && ctx.Err() != nil {
+		return err // else what is kept can't be used, which each change says itself
+	}
 	for _, p := range processes {
 		if !p.Alive {
 			if err := s.live.Remove(ctx, p); err != nil {
@@ -157,12 +160,9 @@ func (a *aftermath) name(prefix, resource string) (pathguard.Name, bool) {
 	if !plain || path == "" || strings.ContainsRune(rel, utf8.RuneError) {
 		return pathguard.Name{}, false
 	}
-	n, known := a.tops[[2]string{root, path}]
+	n, known := a.top(root, path)
 	if !known {
-		if n, known = topOf(root, path); !known {
-			return n, false
-		}
-		a.tops[[2]string{root, path}] = n
+		return n, false
 	}
 	if rel == "" {
 		return n, true
@@ -172,6 +172,18 @@ func (a *aftermath) name(prefix, resource string) (pathguard.Name, bool) {
 		if n, err = n.Join(entry); err != nil {
 			return n, false
 		}
+	}
+	return n, true
+}
+
+// top is the name of a root at a path.
+func (a *aftermath) top(root, path string) (pathguard.Name, bool) {
+	n, known := a.tops[[2]string{root, path}]
+	if !known {
+		if n, known = topOf(root, path); !known {
+			return n, false
+		}
+		a.tops[[2]string{root, path}] = n
 	}
 	return n, true
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/untrusted"
+	"github.com/postern-gate/postern/internal/state/undo"
 )
 
 // MaxEdit bounds the size in bytes of a file that Edit takes into memory.
@@ -42,7 +43,7 @@ func (g *Gate) Write(ctx context.Context, spelling string, content []byte, call 
 		}
 		return c.keepsEscapes(content)
 	}
-	c.perform = func(context.Context) error { return c.put(content) }
+	c.writes(func() io.Reader { return bytes.NewReader(content) }, fileMode)
 	return g.cross(ctx, c)
 }
 
@@ -65,7 +66,7 @@ func (g *Gate) Edit(ctx context.Context, spelling string, change func([]byte) ([
 		}
 		return err
 	}
-	c.perform = func(context.Context) error { return c.put(changed) }
+	c.writes(func() io.Reader { return bytes.NewReader(changed) }, fileMode)
 	return g.cross(ctx, c)
 }
 
@@ -79,14 +80,34 @@ func (g *Gate) Append(ctx context.Context, spelling string, content []byte, call
 		}
 		return c.keepsEscapes(content)
 	}
-	c.perform = func(context.Context) error {
-		t := c.operands[0].target
-		if !t.Exists() {
-			return c.put(content)
-		}
-		return c.wrote(t.Append(content, c.options()))
-	}
+	c.writes(func() io.Reader { return bytes.NewReader(content) }, fileMode)
+	c.appending(content)
 	return g.cross(ctx, c)
+}
+
+// appending makes a write one that adds to the file, where there is one.
+func (c *crossing) appending(content []byte) {
+	o, steps, stage := &c.operands[0], c.steps, c.stage
+	c.steps = func(ctx context.Context) ([]*undo.Planned, error) {
+		if !o.target.Exists() {
+			return steps(ctx)
+		}
+		p := planned(undo.Append, o.target)
+		p.Added = int64(len(content))
+		return one(p)
+	}
+	c.stage = func(w pathguard.WriteOptions) (*pathguard.Staged, error) {
+		if !o.target.Exists() {
+			return stage(w)
+		}
+		return nil, nil //nolint:nilnil // nothing is staged
+	}
+	c.perform = func(context.Context) error {
+		if c.staged != nil {
+			return c.put()
+		}
+		return c.wrote(o.target.Append(content, c.options()))
+	}
 }
 
 func writing(spelling string, call Call) *crossing {
@@ -96,21 +117,10 @@ func writing(spelling string, call Call) *crossing {
 	}
 }
 
-// put writes the whole content over what was judged, or makes the file.
-func (c *crossing) put(content []byte) error {
-	t := c.operands[0].target
-	if t.Exists() {
-		w, err := t.Replace(bytes.NewReader(content), c.options())
-		c.outcome.NoCAS = err == nil && !w.CAS
-		return c.wrote(w, err)
-	}
-	c.outcome.Created = true
-	return c.wrote(t.Create(bytes.NewReader(content), fileMode))
-}
-
 func (c *crossing) wrote(w pathguard.Written, err error) error {
 	if err == nil {
 		c.outcome.written(w)
+		c.did(0, w.Info.Fingerprint.Facts())
 	}
 	return err
 }

@@ -235,7 +235,7 @@ func TestTerminalPrompt(t *testing.T) {
 	}
 	place(t, dir, "b.txt", "one\ntwo\n")
 	text = a.call("write_file", map[string]any{"path": "b.txt", "content": "one\nthree\n"})
-	p.sees(`(?s)  \| -two\r\n  \| \+three\r\n.*can be undone: no .*\r\nfs\.write project://b\.txt\r\ny yes, once`)
+	p.sees(`(?s)  \| -two\r\n  \| \+three\r\n.*can be undone: yes\r\nfs\.write project://b\.txt\r\ny yes, once`)
 	p.types("n\r")
 	p.sees("denied [0-9a-z]{8}")
 	if got := text(); !strings.Contains(got, "because: a person said no") {

@@ -118,6 +118,7 @@ deletes; the operation is then performed by handle, and recorded`,
 		newPause(env),
 		newResume(env),
 		newLog(env),
+		newUndo(env),
 		newVersion(env),
 		newCompletion(env),
 	)

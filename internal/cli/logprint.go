@@ -88,6 +88,7 @@ func details(e *records.Entry) string {
 		{"code", r.Code},
 		{"was", r.Was},
 		{"found", r.Found},
+		{"undoes", r.Undoes},
 		{"n", n},
 		{"approval", r.Approval},
 		{"kind", r.Kind},
@@ -123,6 +124,14 @@ func sizeText(n int64) string {
 		return strconv.FormatInt((n+1<<10-1)>>10, 10) + " KiB"
 	}
 	return strconv.FormatInt(n>>20, 10) + " MiB"
+}
+
+// ageText is a length of time as a policy has it.
+func ageText(d time.Duration) string {
+	if day := 24 * time.Hour; d >= day && d%day == 0 {
+		return strconv.FormatInt(int64(d/day), 10) + "d"
+	}
+	return d.String()
 }
 
 func padded(s string, width int) string {

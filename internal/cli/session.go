@@ -133,6 +133,7 @@ func (o *options) gate(w *workspace, recorder enforce.Recorder, locker enforce.L
 		Workspace: w.Workspace, Decider: w.live, Recorder: recorder, Locker: locker, Approver: approver, Subject: o.subject("serve"),
 		PolicyFile: policyFile(cfg), ReadsNeedAudit: cfg.Settings.Audit.DenyReads, Watcher: &enforce.Watcher{},
 	}
+	gate.Keeper, _ = recorder.(enforce.Keeper)
 	if o.readOnly {
 		gate.Decider = readOnly{w.live}
 	}
@@ -149,7 +150,21 @@ func (w *workspace) askTimes() (wait, deadline time.Duration) {
 // stateOptions are how the policy wants the log to be kept.
 func stateOptions(cfg *config.Config) enforce.StateOptions {
 	a := cfg.Settings.Audit
-	return enforce.StateOptions{HashedPaths: !a.PlainPaths, SegmentSize: a.SegmentSize, Keep: a.Keep}
+	u := cfg.Settings.Undo
+	return enforce.StateOptions{
+		HashedPaths: !a.PlainPaths, SegmentSize: a.SegmentSize, Keep: a.Keep,
+		Undo: enforce.UndoOptions{
+			MaxEntries: orNone(u.MaxEntries), PerFile: orNone(u.PerFile), Total: orNone(u.Total), Keep: orNone(u.Keep),
+		},
+	}
+}
+
+// orNone is a bound of nothing, which for the state is not its zero value.
+func orNone[T int | int64 | time.Duration](v T) T {
+	if v == 0 {
+		return -1
+	}
+	return v
 }
 
 // policyFile is where a person would allow something, as a refusal names it.

@@ -95,7 +95,7 @@ func (f *document) topFields() fields {
 		"tools":           f.tools,
 		"audit":           f.audit,
 		"ask":             f.ask,
-		"undo":            f.unheeded("undo", f.undo),
+		"undo":            f.undo,
 		"limits":          f.limits,
 		"egress":          f.unheeded("egress", f.egress),
 		"screen":          f.unheeded("screen", f.screening),

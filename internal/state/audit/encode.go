@@ -43,6 +43,7 @@ func (e encoder) append(b []byte, ev core.Event) []byte {
 	b = optional(b, "kind", ev.Approval.Kind)
 	b = optional(b, "approver", ev.Approval.Approver)
 	b = optional(b, "shown", ev.Approval.Shown)
+	b = optional(b, "undoes", ev.Undoes)
 	return append(b, "}\n"...)
 }
 

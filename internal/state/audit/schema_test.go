@@ -22,7 +22,7 @@ import (
 // follow where there is something to say.
 var (
 	always = []string{"t", "agent", "op", "decision", "reason", "source", "session", "corr", "policy", "level", "event"}
-	some   = []string{"resource", "code", "was", "found", "n", "approval", "kind", "approver", "shown"}
+	some   = []string{"resource", "code", "was", "found", "undoes", "n", "approval", "kind", "approver", "shown"}
 )
 
 func eventSchema(t *testing.T) (*jsonschema.Schema, *jsonschema.Resolved) {

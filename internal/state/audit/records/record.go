@@ -38,6 +38,7 @@ type Record struct {
 	Code     string
 	Was      string
 	Found    string
+	Undoes   string
 	N        int64
 	Approval string
 	Kind     string
@@ -57,7 +58,7 @@ type field struct {
 // required are the fields that every record has besides its time.
 const required = 10
 
-func (r *Record) fields() [required + 8]field {
+func (r *Record) fields() [required + 9]field {
 	return [...]field{
 		{"agent", &r.Agent},
 		{"op", &r.Op},
@@ -77,6 +78,7 @@ func (r *Record) fields() [required + 8]field {
 		{"kind", &r.Kind},
 		{"approver", &r.Approver},
 		{"shown", &r.Shown},
+		{"undoes", &r.Undoes},
 	}
 }
 
