@@ -9,7 +9,7 @@ RACETIME ?= 10s
 # -race needs cgo; nothing else here does, and nothing shipped has it.
 STATIC   := CGO_ENABLED=0
 
-.PHONY: build test fmt vet cross all-tests bounds race fuzz bench lint ci
+.PHONY: build test fmt vet cross all-tests bounds race fuzz bench lint package release-check ci
 
 build:
 	$(STATIC) $(GO) build -trimpath -o postern ./cmd/postern
@@ -49,5 +49,13 @@ bench:
 lint:
 	.ci/golangci-lint run ./...
 
+# Packages of HEAD, made twice and checked: docs/release.md.
+package:
+	.ci/package
+
+# The same of all that a release has, by goreleaser: ten minutes of processor time.
+release-check:
+	.ci/package release
+
 # What fails fastest comes first.
-ci: fmt vet cross build all-tests bounds fuzz lint
+ci: fmt vet cross build all-tests bounds fuzz lint package

@@ -5,6 +5,7 @@ package enforce
 import (
 	"bytes"
 	"regexp"
+	"sync"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
@@ -44,7 +45,7 @@ func hasContentRule(r core.Resource) bool { return glob.Key(r.Name) == ".npmrc" 
 
 // npmrcPatterns are credentials that have no key of their own: in the address
 // of a registry or proxy, and the private key of a client.
-var npmrcPatterns = regexp.MustCompile(`//[^/@\s]+:[^/@\s]+@|(?m)^\s*key\s*=`)
+var npmrcPatterns = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`//[^/@\s]+:[^/@\s]+@|(?m)^\s*key\s*=`) })
 
 func holdsSecret(content []byte) bool {
 	lower := bytes.ToLower(content)
@@ -53,5 +54,5 @@ func holdsSecret(content []byte) bool {
 			return true
 		}
 	}
-	return npmrcPatterns.Match(lower)
+	return npmrcPatterns().Match(lower)
 }

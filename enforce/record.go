@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/postern-gate/postern/core"
@@ -116,7 +117,7 @@ func (o *operand) recorded() core.Resource {
 // Ids are this process's random prefix and a count: unique without asking the
 // kernel for randomness on every read.
 var (
-	idPrefix = newPrefix()
+	idPrefix = sync.OnceValue(newPrefix) // a verb that records nothing asks for none
 	idCount  atomic.Uint64
 )
 
@@ -133,5 +134,5 @@ func prefixOf(id string) string {
 }
 
 func newID() string {
-	return idPrefix + strconv.FormatUint(idCount.Add(1), 36)
+	return idPrefix() + strconv.FormatUint(idCount.Add(1), 36)
 }

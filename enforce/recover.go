@@ -36,6 +36,9 @@ const (
 // Every process that acts should call it once after its start, in the
 // background if it likes: it waits for others that do the same. Its error is
 // that of the log, or of the context.
+//
+// On Linux what such a process had not yet finished, a file named .postern-tmp-*
+// beside its target, is removed where it is certainly that.
 func (s *State) Recover(ctx context.Context) error {
 	if err := s.log.Examine(ctx); err != nil {
 		return err
@@ -64,17 +67,15 @@ func (s *State) Recover(ctx context.Context) error {
 	}
 	a := newAftermath(processes)
 	defer a.close()
+	var dead []casualty
 	for _, p := range after {
 		prefix, _, _ := strings.Cut(p.Corr, "-")
-		if !known[[2]string{p.Corr, p.Resource}] || a.alive[prefix] {
-			continue
+		if known[[2]string{p.Corr, p.Resource}] && !a.alive[prefix] && ctx.Err() == nil {
+			dead = append(dead, a.examine(prefix, p))
 		}
-		if err := ctx.Err(); err != nil {
-			return &fault.Error{Code: fault.Cancelled, Op: "record", Retry: true, Err: err}
-		}
-		if err := s.log.Record(unknown(p, a.compare(prefix, p)), true); err != nil {
-			return err
-		}
+	}
+	if err := s.tell(ctx, dead); err != nil {
+		return err
 	}
 	if err := s.undo.Recover(ctx, a.top); err != nil && ctx.Err() != nil {
 		return err // else what is kept can't be used, which each change says itself
@@ -85,6 +86,26 @@ func (s *State) Recover(ctx context.Context) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// tell removes what the dead left unfinished and records what became of their
+// changes, in this order: a next start does both if this one is killed too.
+func (s *State) tell(ctx context.Context, dead []casualty) error {
+	if ctx.Err() == nil {
+		sweep(dead)
+	}
+	for _, c := range dead {
+		if ctx.Err() != nil {
+			break
+		}
+		if err := s.log.Record(unknown(c.Pending, c.found), true); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return &fault.Error{Code: fault.Cancelled, Op: "record", Retry: true, Err: err}
 	}
 	return nil
 }
@@ -115,7 +136,7 @@ type aftermath struct {
 
 func newAftermath(processes []live.Entry) *aftermath {
 	a := &aftermath{
-		alive: map[string]bool{strings.TrimSuffix(idPrefix, "-"): true},
+		alive: map[string]bool{strings.TrimSuffix(idPrefix(), "-"): true},
 		paths: map[string]map[string]string{}, tops: map[[2]string]pathguard.Name{},
 	}
 	for _, p := range processes {
@@ -133,10 +154,26 @@ func (a *aftermath) close() {
 	}
 }
 
-// compare looks at what the intent was about.
-func (a *aftermath) compare(prefix string, p audit.Pending) string {
-	name, ok := a.name(prefix, p.Resource)
-	if !ok || p.Was == "" || name.Root().Missing() {
+// casualty is an intent whose process was killed, and what is there now. The
+// name is that of its target where known says so.
+type casualty struct {
+	audit.Pending
+	name  pathguard.Name
+	known bool
+	found string
+}
+
+// examine looks at what the intent was about.
+func (a *aftermath) examine(prefix string, p audit.Pending) casualty {
+	c := casualty{Pending: p}
+	c.name, c.known = a.name(prefix, p.Resource)
+	c.found = compare(c)
+	return c
+}
+
+func compare(c casualty) string {
+	name, p := c.name, c.Pending
+	if !c.known || p.Was == "" || name.Root().Missing() {
 		return foundUnreadable
 	}
 	info, err := name.Lstat()

@@ -101,7 +101,7 @@ func (s *State) living() (map[string]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	alive := map[string]bool{prefixOf(idPrefix): true}
+	alive := map[string]bool{prefixOf(idPrefix()): true}
 	for _, p := range all {
 		alive[p.Prefix] = alive[p.Prefix] || p.Alive
 	}
@@ -176,7 +176,7 @@ func (s *State) announce(w *pathguard.Workspace) error {
 	var err error
 	switch {
 	case s.self == nil:
-		s.self, err = s.live.Announce(strings.TrimSuffix(idPrefix, "-"), roots)
+		s.self, err = s.live.Announce(strings.TrimSuffix(idPrefix(), "-"), roots)
 	case !maps.Equal(roots, s.roots):
 		err = s.self.Update(roots)
 	}

@@ -154,7 +154,7 @@ func undoWithinBounds(t *testing.T) {
 	w := newUndoWorld(t, stateBeside(t), UndoOptions{}, nil)
 	var clock atomic.Int64
 	clock.Store(time.Now().UnixNano())
-	alive := map[string]bool{prefixOf(idPrefix): true}
+	alive := map[string]bool{prefixOf(idPrefix()): true}
 	w.state.undo = undo.Open(w.state.Path(), undo.Options{
 		MaxEntries: 1000, PerFile: 1 << 20, Total: 2 << 20, Keep: 14 * 24 * time.Hour,
 		Now: func() time.Time { return time.Unix(0, clock.Load()) },
@@ -188,7 +188,7 @@ func undoWithinBounds(t *testing.T) {
 	if _, n := w.kept(); n != 1 {
 		t.Errorf("%d images of a live session", n)
 	}
-	delete(alive, prefixOf(idPrefix))
+	delete(alive, prefixOf(idPrefix()))
 	w.must(w.state.undo.Recover(t.Context(), newAftermath(nil).top))
 	if bytes, n := w.kept(); n != 0 || bytes != 0 {
 		t.Errorf("after 15 days %d bytes in %d images", bytes, n)

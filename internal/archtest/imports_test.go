@@ -56,8 +56,9 @@ var sameFloor = map[[2]string]string{
 
 // forTests are packages that only tests may import.
 var forTests = map[string]string{
-	"internal/testenv": "it imports testing, which registers flags",
-	"internal/interop": "the peers of the tests",
+	"internal/testenv":        "it imports testing, which registers flags",
+	"internal/interop":        "the peers of the tests",
+	"internal/interop/agents": "it runs real agents",
 }
 
 func floorOf(path string) (prefix string, floor int, ok bool) {

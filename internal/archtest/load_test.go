@@ -32,8 +32,8 @@ type pkg struct {
 	Imports    []string
 	Deps       []string
 	Module     *struct {
-		Path string
-		Main bool
+		Path, Version string
+		Main          bool
 	}
 }
 

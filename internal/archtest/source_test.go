@@ -54,11 +54,13 @@ var osActs = []string{
 
 // systemCallers may use golang.org/x/sys.
 var systemCallers = map[string]string{
-	"internal/cli":     "whether the reader of stdout is still there",
-	"internal/watch":   "inotify, on the handle of a directory",
-	"core/pathguard":   "files by handle",
-	"internal/state":   "locks and sync of the state directory",
-	"internal/testenv": "another user for a test",
+	"internal/cli":      "whether the reader of stdout is still there",
+	"internal/watch":    "inotify, on the handle of a directory",
+	"core/pathguard":    "files by handle",
+	"internal/state":    "locks and sync of the state directory",
+	"internal/testenv":  "another user for a test",
+	"internal/selftest": "a pipe to attack with, and what the kernel has",
+	"internal/doctor":   "what the kernel and the file systems of the roots have",
 }
 
 var usage = map[string]uses{

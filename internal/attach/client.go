@@ -5,6 +5,7 @@ package attach
 import (
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -67,7 +68,9 @@ type form struct {
 }
 
 // Clients returns every client that is known, the most used ones first.
-func Clients() []Client {
+func Clients() []Client { return slices.Concat(first(), second(), third()) }
+
+func first() []Client {
 	servers := form{key: "mcpServers"}
 	return []Client{
 		{
@@ -96,6 +99,12 @@ func Clients() []Client {
 			Own:   "the edit and terminal tools of agent mode don't go through postern",
 			signs: signs{programs: []string{"code"}, home: []string{"{app}/Code"}, project: []string{".vscode"}},
 		},
+	}
+}
+
+func second() []Client {
+	servers := form{key: "mcpServers"}
+	return []Client{
 		{
 			ID: "codex", Name: "Codex", form: form{toml: true, key: "mcp_servers"}, user: "{codex}/config.toml",
 			Next:  "start codex again; /mcp shows the server",
@@ -121,6 +130,12 @@ func Clients() []Client {
 			Own:   "its own file tools and bash don't go through postern",
 			signs: signs{programs: []string{"opencode"}, home: []string{"{config}/opencode"}, project: []string{"opencode.json", "opencode.jsonc"}},
 		},
+	}
+}
+
+func third() []Client {
+	servers := form{key: "mcpServers"}
+	return []Client{
 		{
 			ID: "zed", Name: "Zed", form: form{key: "context_servers"}, project: []string{".zed/settings.json"}, user: "{config}/zed/settings.json",
 			Next:  "open the folder in Zed again and trust it; the agent panel shows the server",

@@ -14,7 +14,7 @@ import (
 func Installed(program string) error {
 	slashed := filepath.ToSlash(program)
 	for part := range strings.SplitSeq(slashed, "/") {
-		if strings.HasPrefix(part, "go-build") { // both the cache and a folder of one run
+		if strings.HasPrefix(part, "go-build") || cached(part) {
 			return &fault.Error{
 				Code: fault.RequestInvalid, Op: "attach", Resource: program,
 				Rule: "this program is a temporary one of go run, and a client needs one that stays",
@@ -23,4 +23,11 @@ func Installed(program string) error {
 		}
 	}
 	return nil
+}
+
+// cached holds for a folder of the build cache that a program lies in, wherever
+// the cache is.
+func cached(part string) bool {
+	sum, ok := strings.CutSuffix(part, "-d")
+	return ok && len(sum) == 64 && strings.Trim(sum, "0123456789abcdef") == ""
 }

@@ -42,7 +42,7 @@ func (c Client) Paste(w World, s Server) Snippet {
 func (c Client) shell(e entry) string {
 	line := func(words ...string) string {
 		for i, word := range words {
-			q, ok := shellWord(word)
+			q, ok := ShellWord(word)
 			if !ok {
 				return ""
 			}
@@ -62,9 +62,9 @@ func (c Client) shell(e entry) string {
 	return ""
 }
 
-// shellWord quotes a word for a POSIX shell; ok is false for one that holds a
+// ShellWord quotes a word for a POSIX shell; ok is false for one that holds a
 // control character, which no reader of the line would see.
-func shellWord(s string) (string, bool) {
+func ShellWord(s string) (string, bool) {
 	if strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
 		return "", false
 	}

@@ -73,7 +73,7 @@ func (p *place) serve(args ...string) *session {
 	ctx := context.WithoutCancel(p.Context()) // until its input ends
 	go func() {
 		code := run(ctx, append([]string{"serve"}, args...), env)
-		_ = outW.Close()
+		_, _ = outW.Close(), inR.Close() // so that nobody waits for one that didn't start
 		ended <- code
 	}()
 	p.Cleanup(func() {
@@ -93,8 +93,8 @@ func (p *place) serve(args ...string) *session {
 type toolResult struct {
 	Content []struct{ Text string }
 	Meta    struct {
-		Error  struct{ Code string } `json:"dev.postern/error"`
-		Result json.RawMessage       `json:"dev.postern/result"`
+		Error  struct{ Code, ID string } `json:"dev.postern/error"`
+		Result json.RawMessage           `json:"dev.postern/result"`
 	} `json:"_meta"`
 	IsError bool
 }

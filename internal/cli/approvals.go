@@ -99,8 +99,8 @@ func aPerson(env *Env, op string) error {
 	}
 }
 
-// openTerminal opens the terminal that the person is at.
-func openTerminal(env *Env, op, instead string) (*prompt.Terminal, error) {
+// personAt opens the terminal that the person is at.
+func personAt(env *Env, op, instead string) (*prompt.Terminal, error) {
 	if env.Terminal != nil {
 		if t, err := env.Terminal(); err == nil {
 			return t, nil

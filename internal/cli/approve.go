@@ -149,7 +149,7 @@ func (o *approveOptions) approve(ctx context.Context, env *Env, id string) error
 
 // answered shows the card on the terminal and takes the answer there.
 func answered(ctx context.Context, env *Env, s *grant.Store, q *grant.Question, yes grant.Answer) (*grant.Grant, error) {
-	t, err := openTerminal(env, "approve", "run it on a terminal, or add --yes")
+	t, err := personAt(env, "approve", "run it on a terminal, or add --yes")
 	if err != nil {
 		return nil, err
 	}

@@ -85,10 +85,11 @@ func newRoot(env *Env) *cobra.Command {
 		Short: "the guarded gate between AI agents and your machine",
 		Long: `one decision is made before an agent, a tool or an MCP server reads, writes or
 deletes; the operation is then performed by handle, and recorded`,
-		Example: `  postern serve .                      serve this folder to an MCP client, on stdio
-  postern serve --read-only ~/notes    the same, and nothing can be changed
+		Example: `  postern init                         attach the agents that are here to this folder
+  postern up                           guard it, say how to attach, show each decision
   postern check fs.write .git/config   would it be allowed, and why
-  postern status                       roots, policy, and what is enforced
+  postern explain                      why the newest refusal was one
+  postern status                       what is guarded, and what isn't
   postern log                          what was decided and done, and verify it`,
 		Version:                    buildVersion(),
 		SilenceErrors:              true,
@@ -107,8 +108,15 @@ deletes; the operation is then performed by handle, and recorded`,
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(cmd) })
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(
+		newInit(env),
 		newServe(env),
+		newUp(env),
 		newCheck(env),
+		newExplain(env),
+		newTest(env),
+		newSchema(env),
+		newPaths(env),
+		newMan(env),
 		newStatus(env),
 		newPending(env),
 		newApprove(env),
@@ -117,6 +125,8 @@ deletes; the operation is then performed by handle, and recorded`,
 		newRevoke(env),
 		newPause(env),
 		newResume(env),
+		newSelftest(env),
+		newDoctor(env),
 		newLog(env),
 		newUndo(env),
 		newVersion(env),

@@ -26,6 +26,15 @@ type judge struct {
 	code    fault.Code
 	judged  bool
 	guard   bool // a guard refused, not the policy
+	// other decides instead of the policy in force; nil for that.
+	other enforce.Decider
+}
+
+func (j *judge) decider() enforce.Decider {
+	if j.other != nil {
+		return j.other
+	}
+	return j.w.live
 }
 
 // find looks the resource up and judges it. Its error is about a request that
@@ -66,7 +75,7 @@ func (j *judge) add(r core.Resource) {
 func (j *judge) beside(r core.Resource) {
 	q := j.request
 	q.Resource = r
-	v := j.w.live.Evaluate(q)
+	v := j.decider().Evaluate(q)
 	if j.judged && v.Decision >= j.verdict.Decision {
 		return
 	}
@@ -229,7 +238,7 @@ func (j *judge) movable(ctx context.Context, o *options, source, destination str
 // gate is one behind which nothing is recorded or changed.
 func (j *judge) gate(o *options) (*enforce.Gate, error) {
 	parts := o.gate(j.w, unrecorded{}, unlocked{}, nil)
-	parts.Subject = j.request.Subject
+	parts.Subject, parts.Decider = j.request.Subject, j.decider()
 	return enforce.New(parts)
 }
 

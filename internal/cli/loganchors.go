@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/state/audit/seal"
@@ -141,7 +142,7 @@ func byLog(all []seal.Checkpoint, origin string) (own []seal.Checkpoint, others 
 }
 
 // asideName is a folder that a renewal makes beside the segments.
-var asideName = regexp.MustCompile(`^ended-([0-9a-f]{32}|unknown)(-[0-9]+)?$`)
+var asideName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ended-([0-9a-f]{32}|unknown)(-[0-9]+)?$`) })
 
 // settle compares the anchors of other logs with the logs that were put aside,
 // as far as renewals lead from one to the next. An anchor of a log that no
@@ -157,7 +158,7 @@ func settle(ctx context.Context, dir string, others map[string][]seal.Checkpoint
 	for len(todo) > 0 && len(left) > 0 {
 		name := todo[0]
 		todo = todo[1:]
-		if seen[name] || !asideName.MatchString(name) {
+		if seen[name] || !asideName().MatchString(name) {
 			continue
 		}
 		seen[name] = true
@@ -184,7 +185,7 @@ func isAre(n int) string {
 // aside is where a renewal put a log: beside the segments, or beside the folder
 // of a log that was itself put aside.
 func aside(dir, name string) string {
-	if asideName.MatchString(filepath.Base(dir)) {
+	if asideName().MatchString(filepath.Base(dir)) {
 		return filepath.Join(filepath.Dir(dir), name)
 	}
 	return filepath.Join(dir, name)

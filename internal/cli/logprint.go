@@ -11,13 +11,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/state/audit"
 	"github.com/postern-gate/postern/internal/state/audit/records"
 )
 
 // logPrinter draws records for a person. Everything in a record was written by
 // somebody else: it passes textsafe.
 type logPrinter struct {
-	long bool
+	long  bool
+	known bool // the id of the call is told already
 }
 
 // The widths of the columns that are read downwards. A longer text moves what
@@ -48,6 +50,9 @@ func (p *logPrinter) text(w io.Writer, e *records.Entry) error {
 	}
 	if why := because(r); why != "" {
 		columns = append(columns, why)
+	}
+	if r.Event == string(audit.Refusal) && r.Corr != "" && !p.known {
+		columns = append(columns, "id="+plain(r.Corr)) // for postern explain
 	}
 	line := strings.TrimRight(strings.Join(columns, " "), " ") + "\n"
 	if p.long {

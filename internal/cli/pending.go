@@ -80,7 +80,7 @@ func watchPending(ctx context.Context, env *Env, asJSON bool) error {
 	if asJSON {
 		return usage("postern pending", "--watch is for a person and --json for a program", "postern pending --json")
 	}
-	t, err := openTerminal(env, "pending --watch", "run it on a terminal, or answer with: postern approve ID")
+	t, err := personAt(env, "pending --watch", "run it on a terminal, or answer with: postern approve ID")
 	if err != nil {
 		return err
 	}

@@ -69,6 +69,7 @@ type serveOptions struct {
 	http     string
 	accept   string
 	json     bool
+	up       bool // as postern up: entries before the endpoint, decisions after it
 }
 
 // terminal reports whether a person types there rather than a client.

@@ -102,10 +102,27 @@ func (o *serveOptions) serveHTTP(ctx context.Context, env *Env, w *workspace, se
 	if err := held.Save(at, token, o.accept != ""); err != nil {
 		return errors.Join(err, l.Close(ctx))
 	}
-	if err := o.announce(env, w, held.File(), at, token); err != nil {
+	stop, err := o.show(ctx, env, w, held.File(), at, token)
+	if err != nil {
 		return errors.Join(err, l.Close(ctx))
 	}
+	defer stop()
 	return serveUntil(ctx, l, server.HTTP(), token)
+}
+
+// show says where the server is. As postern up it says before how clients are
+// attached, and then, until stop, what is decided.
+func (o *serveOptions) show(ctx context.Context, env *Env, w *workspace, file, at, token string) (stop func(), err error) {
+	if !o.up {
+		return func() {}, o.announce(env, w, file, at, token)
+	}
+	if !o.json {
+		o.entries(env, w)
+	}
+	if err := o.announce(env, w, file, at, token); err != nil {
+		return nil, err
+	}
+	return o.watch(ctx, env, w)
 }
 
 // serveUntil serves until ctx is done; then calls have their time to end.
@@ -194,7 +211,11 @@ func (o *serveOptions) announce(env *Env, w *workspace, file, at, token string) 
 	e := endpointJSON{
 		document: newDocument("serve"), URL: url, TokenFile: file, Folders: w.folders(), PID: os.Getpid(), Exposed: o.accept != "",
 	}
-	if err := answer(env.Out, o.json, e, func(out io.Writer) { fmt.Fprintln(out, url) }); err != nil {
+	if o.up && o.json {
+		if err := o.upEndpoint(env, w, e); err != nil {
+			return err
+		}
+	} else if err := answer(env.Out, o.json, e, func(out io.Writer) { fmt.Fprintln(out, url) }); err != nil {
 		return err
 	}
 	if f, ok := env.Err.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {

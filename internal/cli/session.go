@@ -88,8 +88,19 @@ func complain(env *Env, err error) {
 // program and the policy files.
 func (w *workspace) open(env *Env) error {
 	cfg := w.live.Current()
+	if err := w.openRoots(cfg, cfg.Roots); err != nil {
+		return err
+	}
+	for _, warning := range cfg.Warnings {
+		fmt.Fprintln(env.Err, "warning:", textsafe.Clean(warning))
+	}
+	return nil
+}
+
+// openRoots opens these as the roots.
+func (w *workspace) openRoots(cfg *config.Config, as []config.Root) error {
 	var roots []*pathguard.Root
-	for _, r := range cfg.Roots {
+	for _, r := range as {
 		root, err := pathguard.OpenRoot(r.Path, pathguard.Options{
 			Name: r.Name, Alias: r.Alias, Mounts: r.Mounts, DenyHardlinks: r.DenyHardlinks,
 			Forbidden: []string{w.stateDir},
@@ -103,13 +114,7 @@ func (w *workspace) open(env *Env) error {
 	if w.Workspace, err = pathguard.NewWorkspace(roots...); err != nil {
 		return err
 	}
-	if err := w.Protect(append([]string{w.stateDir, w.self}, cfg.Files...)...); err != nil {
-		return err
-	}
-	for _, warning := range cfg.Warnings {
-		fmt.Fprintln(env.Err, "warning:", textsafe.Clean(warning))
-	}
-	return nil
+	return w.Protect(append([]string{w.stateDir, w.self}, cfg.Files...)...)
 }
 
 // unknownAgent warns of a name that the policy's rules for agents don't know,
@@ -175,6 +180,9 @@ func policyFile(cfg *config.Config) string {
 	return cfg.UserFile + " (a new file, which begins with version: 1)"
 }
 
+// readOnlyFlag is the rule that records name for it.
+const readOnlyFlag = "--read-only"
+
 // readOnly denies every change, whatever the policy allows: --read-only holds
 // in the gate, not only in the list of tools.
 type readOnly struct{ enforce.Decider }
@@ -182,7 +190,7 @@ type readOnly struct{ enforce.Decider }
 func (d readOnly) Evaluate(q core.Request) core.Verdict {
 	if q.Action.Mutates() {
 		return core.Verdict{
-			Reason: core.Reason{Step: core.StepContainment, Rule: "--read-only", Why: "nothing is changed"},
+			Reason: core.Reason{Step: core.StepContainment, Rule: readOnlyFlag, Why: "nothing is changed"},
 			Class:  d.Decider.Evaluate(q).Class,
 		}
 	}

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -42,6 +43,7 @@ type statusJSON struct {
 	Levels   []string   `json:"levels"`
 	Gaps     []string   `json:"gaps"`
 	Warnings []string   `json:"warnings"`
+	surroundings
 }
 
 // logJSON is what can be seen of the log without changing anything.
@@ -69,7 +71,7 @@ named. without DIR the roots are those that the policy names, or this folder
 a policy that is not valid is reported with exit 5; a server that already runs
 keeps the last good one`,
 		DisableFlagsInUseLine: true,
-		RunE:                  func(_ *cobra.Command, dirs []string) error { return o.status(env, dirs, asJSON) },
+		RunE:                  func(cmd *cobra.Command, dirs []string) error { return o.status(cmd.Context(), env, dirs, asJSON) },
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
@@ -79,7 +81,7 @@ keeps the last good one`,
 	return cmd
 }
 
-func (o *options) status(env *Env, dirs []string, asJSON bool) error {
+func (o *options) status(ctx context.Context, env *Env, dirs []string, asJSON bool) error {
 	load := o.load
 	if len(dirs) == 0 {
 		load = func(env *Env, _ []string) (*workspace, error) { return o.loadHere(env) }
@@ -113,6 +115,7 @@ func (o *options) status(env *Env, dirs []string, asJSON bool) error {
 	}
 	u := cfg.Settings.Undo
 	s.Undone = fmt.Sprintf("on: files of up to %s, %s in all, for %s", sizeText(u.PerFile), sizeText(u.Total), ageText(u.Keep))
+	s.surroundings = w.surroundings(ctx, env)
 	for i, r := range w.Roots() {
 		access := "write"
 		if cfg.Roots[i].ReadOnly {
@@ -154,6 +157,7 @@ func (s statusJSON) print(w io.Writer) {
 	for _, g := range s.Gaps {
 		line("not", g)
 	}
+	s.surroundings.print(line)
 }
 
 // logOf looks at the log as a start would and changes nothing: not even a

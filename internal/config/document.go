@@ -4,7 +4,6 @@ package config
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -22,6 +21,7 @@ type document struct {
 	lift     []string
 	settings []func(*merge)
 	examples []example
+	tried    []Tried
 	later    []func(roots []policy.Root)
 	idle     []string // keys that it states and nothing heeds yet
 	written  int      // bytes of its patterns
@@ -114,9 +114,19 @@ func (f *document) unheeded(key string, read func(*yaml.Node)) func(*yaml.Node) 
 	}
 }
 
-var (
-	rootName  = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
-	aliasName = regexp.MustCompile(`^[a-z][a-z0-9+.-]{0,63}$`)
+// rootName reports whether a root may be called that.
+func rootName(s string) bool {
+	return s != "" && len(s) <= 64 && strings.Trim(s, smallLetters+decimals+"._-") == ""
+}
+
+// aliasName reports whether a root may have that scheme.
+func aliasName(s string) bool {
+	return s != "" && len(s) <= 64 && strings.Contains(smallLetters, s[:1]) && strings.Trim(s, smallLetters+decimals+"+.-") == ""
+}
+
+const (
+	smallLetters = "abcdefghijklmnopqrstuvwxyz"
+	decimals     = "0123456789"
 )
 
 func reserved(scheme string) bool {
@@ -129,7 +139,7 @@ func reserved(scheme string) bool {
 
 func (f *document) rootMap(n *yaml.Node) {
 	f.each(n, "roots", func(key, value *yaml.Node) {
-		if !rootName.MatchString(key.Value) || reserved(key.Value) {
+		if !rootName(key.Value) || reserved(key.Value) {
 			f.fail(key, "a root's name has only a-z, 0-9, dot, dash and underscore, and is no scheme such as file")
 			return
 		}
@@ -160,7 +170,7 @@ func (f *document) rootFields(r *Root) fields {
 		},
 		"alias": func(n *yaml.Node) {
 			s, ok := f.text(n, "alias")
-			if ok && (!aliasName.MatchString(s) || reserved(s)) {
+			if ok && (!aliasName(s) || reserved(s)) {
 				f.fail(n, "an alias is a scheme of its own: a letter, then a-z, 0-9, plus, dot, dash")
 			}
 			r.Alias = s
@@ -199,6 +209,7 @@ func (f *document) require(n *yaml.Node) {
 }
 
 func (f *document) sensitive(n *yaml.Node) {
+	f.lift = []string{}
 	f.list(n, "allow_sensitive", func(n *yaml.Node) {
 		if name, ok := f.oneOf(n, "a built-in entry to lift", policy.Entries()...); ok {
 			f.lift = append(f.lift, name)

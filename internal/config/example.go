@@ -123,15 +123,48 @@ func (f *document) first(roots []policy.Root) string {
 	return roots[0].Name
 }
 
+// Tried is an example and what became of it.
+type Tried struct {
+	Pos      core.Position
+	Request  core.Request // the one that was decided otherwise, where several are meant
+	Want     core.Decision
+	Verdict  core.Verdict
+	Resource string // as the example names it
+}
+
+// OK reports whether the policy decides as the example says.
+func (t Tried) OK() bool { return t.Verdict.Decision == t.Want }
+
+// Try loads the policy and returns what became of every example, also where
+// one fails, which Load refuses. Roots need not be there. Errors are those of
+// Load.
+func Try(o Options) (*Config, []Tried, error) {
+	l := loader{Options: o, out: &Config{}, trying: true}
+	c, err := l.load()
+	var all []Tried
+	for _, d := range l.docs {
+		all = append(all, d.tried...)
+	}
+	return c, all, err
+}
+
 // try holds the examples against the policy of the layers up to this file's.
-func (f *document) try(p *policy.Policy, roots []policy.Root) {
+func (f *document) try(p *policy.Policy, roots []policy.Root, refuse bool) {
 	for _, x := range f.examples {
+		var t Tried
 		for _, resource := range f.exemplars(x, roots) {
 			x.req.Resource = resource
-			if got := p.Evaluate(x.req); got.Decision != x.want {
-				f.fail(x.node, "the example says %v, the policy decides %v: %v", x.want, got.Decision, got.Reason)
+			t = Tried{Pos: f.pos(x.node), Request: x.req, Want: x.want, Verdict: p.Evaluate(x.req), Resource: x.text}
+			if !t.OK() {
 				break
 			}
+		}
+		if t.Pos.Line == 0 {
+			continue // it is about nothing, which is a problem already
+		}
+		f.tried = append(f.tried, t)
+		if !t.OK() && refuse {
+			f.fail(x.node, "the example says %v, the policy decides %v: %v", t.Want, t.Verdict.Decision, t.Verdict.Reason)
 		}
 	}
 }

@@ -51,8 +51,17 @@ type Config struct {
 	Agents []string
 	// Warnings are for a person, one line each.
 	Warnings []string
+	// Idle are the keys that a file states and this release doesn't heed.
+	Idle []Idle
 
 	sources []source
+	parts   Parts
+}
+
+// Idle are keys of one file.
+type Idle struct {
+	File string   `json:"file"`
+	Keys []string `json:"keys"`
 }
 
 // Load reads every layer. Errors are faults: ConfigInvalid with an *Invalid as
@@ -60,6 +69,10 @@ type Config struct {
 // there is nothing to guard, PathMissing when no root is there.
 func Load(o Options) (*Config, error) {
 	l := loader{Options: o, out: &Config{}}
+	return l.load()
+}
+
+func (l *loader) load() (*Config, error) {
 	if l.Env == nil {
 		l.Env = func(string) string { return "" }
 	}
@@ -81,6 +94,7 @@ type loader struct {
 	docs     []*document
 	problems []Problem
 	roots    []policy.Root
+	trying   bool  // examples that fail are told, not refused
 	unusable error // the first folder of the command line that can't be served
 }
 
@@ -99,7 +113,7 @@ func (l *loader) readTrusted() {
 		system = l.SystemFile
 	}
 	l.read(system, true, false)
-	l.out.UserFile = l.userFile()
+	l.out.UserFile = UserFile(l.Env)
 	if l.PolicyFile != "" {
 		l.out.UserFile = l.abs(l.WorkDir, l.PolicyFile)
 	}
@@ -108,11 +122,13 @@ func (l *loader) readTrusted() {
 	}
 }
 
-func (l *loader) userFile() string {
-	if dir := l.Env("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+// UserFile is where the user's own policy lies, made or not: "" where neither
+// XDG_CONFIG_HOME nor HOME says so.
+func UserFile(getenv func(string) string) string {
+	if dir := getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "postern", "policy.yaml")
 	}
-	if home := l.Env("HOME"); filepath.IsAbs(home) {
+	if home := getenv("HOME"); filepath.IsAbs(home) {
 		return filepath.Join(home, ".config", "postern", "policy.yaml")
 	}
 	return ""
@@ -157,7 +173,7 @@ func (l *loader) compile() {
 	for _, d := range l.docs {
 		c.Layers, c.Lift = append(c.Layers, d.layer), append(c.Lift, d.lift...)
 		if len(d.examples) > 0 {
-			d.try(l.compiled(c), l.roots)
+			d.try(l.compiled(c), l.roots, !l.trying)
 		}
 		for _, apply := range d.settings {
 			apply(&settings)
@@ -165,7 +181,18 @@ func (l *loader) compile() {
 	}
 	l.tell()
 	l.out.Policy = l.compiled(c)
+	l.out.parts = Parts{Config: c, Files: l.out.Files, Lifting: l.lifting()}
 	l.out.Settings = settings.Settings
+}
+
+// lifting are the files that have allow_sensitive.
+func (l *loader) lifting() (files []string) {
+	for _, d := range l.docs {
+		if d.lift != nil {
+			files = append(files, d.name)
+		}
+	}
+	return files
 }
 
 // tell says who has rules of their own, and what a person states in vain.
@@ -174,6 +201,9 @@ func (l *loader) tell() {
 	for _, d := range l.docs {
 		for name := range d.layer.Agents {
 			agents[name] = true
+		}
+		if len(d.idle) > 0 {
+			l.out.Idle = append(l.out.Idle, Idle{d.name, slices.Clone(d.idle)})
 		}
 		if len(d.idle) > 0 && !d.project {
 			l.out.Warnings = append(l.out.Warnings, d.name+": set but without effect in this release: "+strings.Join(d.idle, ", "))

@@ -124,7 +124,7 @@ func (l *loader) nameable(dir string, r Root, taken map[string]string) error {
 		because = "of several folders each is a root under its own name, and " + first + " has the same"
 	case reserved(r.Name):
 		because = "of several folders each is a root under its own name, and a root can't be called " + r.Name
-	case !rootName.MatchString(r.Name):
+	case !rootName(r.Name):
 		because = "of several folders each is a root under its own name, and a root's has only a-z, 0-9, dot, dash and underscore, 64 at most"
 	default:
 		return nil
@@ -167,7 +167,7 @@ func (l *loader) checkRoots() error {
 	if l.unusable != nil {
 		return l.unusable
 	}
-	if missing == len(l.out.Roots) && l.failed() == nil {
+	if missing == len(l.out.Roots) && l.failed() == nil && !l.trying {
 		because, next := "there is no such folder", "create it, or name another"
 		if missing > 1 {
 			because, next = "neither this folder nor any other root is there", "create one of them, or name others"

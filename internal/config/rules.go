@@ -5,6 +5,7 @@ package config
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
@@ -66,10 +67,13 @@ func (f *document) patterns(n *yaml.Node, what string, d core.Decision) []policy
 const maxProjectPatterns = 32 << 10
 
 // alternatives is what other pattern languages write as (a|b).
-var alternatives = regexp.MustCompile(`\(.*\|.*\)|[?*+@]\(`)
+var alternatives = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\(.*\|.*\)|[?*+@]\(`) })
+
+// taken are characters that a pattern takes as they are.
+var taken = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[[(|)]\]|\\[(|)]`) })
 
 // halfScheme is a scheme that lacks a slash.
-var halfScheme = regexp.MustCompile(`^[A-Za-z0-9._-]+:/[^/]`)
+var halfScheme = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._-]+:/[^/]`) })
 
 // misread returns advice for a pattern that another tool would read in another
 // way than ours, so that its author would be wrong about what it guards.
@@ -81,9 +85,9 @@ func misread(path string) string {
 		return "a pattern neither begins nor ends with a blank: leave it out, or write it as [ ]"
 	case strings.HasPrefix(path, "~/"), strings.HasPrefix(path, "$"):
 		return "a pattern is anchored at a root and knows neither home nor variables: name a root for that folder, or write [~] or [$] for such a name"
-	case halfScheme.MatchString(path):
+	case halfScheme().MatchString(path):
 		return "a root is written with two slashes, as project://src, and a path is relative to its root"
-	case alternatives.MatchString(path):
+	case alternatives().MatchString(taken().ReplaceAllString(path, "")):
 		return "a pattern has no alternatives: write an entry for each, or [(] and [|] for such a name"
 	}
 	for i := 0; i+1 < len(path); i++ {

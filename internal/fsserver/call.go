@@ -103,7 +103,7 @@ func (s *server) call(ctx context.Context, t *tool, m *mcpserver.Call) mcpserver
 		f := *fault.As(err)
 		f.Op, f.Resource = core.ToolCall.String(), t.name
 		s.record(m.Session, core.ToolCall, core.Resource{Name: t.name, Resolved: true}, &f)
-		res := mcpserver.Refusal(&f, "")
+		res := mcpserver.Refusal(&f, f.ID)
 		res.Content = []mcpserver.Content{own(f.Lines())}
 		return res
 	}

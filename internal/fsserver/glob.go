@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -95,11 +96,13 @@ func alternatives(s string, open, end int, commas []int, most int) ([]string, bo
 	return all, true
 }
 
-var sequenceForm = regexp.MustCompile(`\A(?:(-?\d{1,9})\.\.(-?\d{1,9})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.(-?\d{1,9}))?\z`)
+var sequenceForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\A(?:(-?\d{1,9})\.\.(-?\d{1,9})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.(-?\d{1,9}))?\z`)
+})
 
 // sequence is what {1..9..2} and {a..e} stand for, nil if it is neither.
 func sequence(body string, most int) ([]string, bool) {
-	m := sequenceForm.FindStringSubmatch(body)
+	m := sequenceForm().FindStringSubmatch(body)
 	if m == nil {
 		return nil, true
 	}

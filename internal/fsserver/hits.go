@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
@@ -95,12 +96,12 @@ func (s *contents) addLines(j *job) bool {
 
 // placelike is what a name holds, or ends in, that reads as the place of another
 // line in it.
-var placelike = regexp.MustCompile(`:[0-9]+(:|$)|-[0-9]+- `)
+var placelike = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`:[0-9]+(:|$)|-[0-9]+- `) })
 
 // placed is a drawn path before the number of a line: a JSON string literal where
 // it could be taken for a shorter path and the rest for a number and text.
 func placed(path string) string {
-	if path[0] == '"' || !placelike.MatchString(path) {
+	if path[0] == '"' || !placelike().MatchString(path) {
 		return path
 	}
 	return string(mcpwire.AppendString(nil, path))

@@ -282,6 +282,8 @@ func readMultipleFiles(ctx context.Context, c *call) (reply, error) {
 			f := *fault.As(err)
 			f.Resource = path
 			failed := textsafe.Name(path) + ": Error - " + f.Lines()
+			total += mcpwire.TextLen(failed)
+			r.outcome.Partial = r.outcome.Partial || f.Code == fault.LimitExceeded
 			parts, r.blocks = append(parts, failed), append(r.blocks, piece{own: failed})
 			continue
 		}

@@ -36,7 +36,9 @@ type param struct {
 	file bool
 	// filled says that an empty string is refused.
 	filled bool
-	bind   func(*arguments) any
+	// positive says that 0 is refused of a number.
+	positive bool
+	bind     func(*arguments) any
 }
 
 // arguments are the values of one call.
@@ -99,11 +101,11 @@ var (
 		{name: "length", bind: func(a *arguments) any { return &a.length }},
 	}
 	paramsLines = []param{
-		{name: "line", about: "from line N, the first is 1", bind: func(a *arguments) any { return &a.line }},
+		{name: "line", about: "from line N, the first is 1", positive: true, bind: func(a *arguments) any { return &a.line }},
 		{name: "lines", bind: func(a *arguments) any { return &a.lines }},
 	}
 	paramsPage = []param{
-		{name: "limit", bind: func(a *arguments) any { return &a.limit }},
+		{name: "limit", positive: true, bind: func(a *arguments) any { return &a.limit }},
 		{name: "cursor", about: "of the page before", filled: true, bind: func(a *arguments) any { return &a.cursor }},
 	}
 	paramIfMatch = param{

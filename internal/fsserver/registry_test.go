@@ -265,6 +265,30 @@ func TestPrefilterChangesNothing(t *testing.T) {
 	}
 }
 
+// TestZeroOfANumber: the schema's minimum of each number is what the tool
+// holds: 0 is refused of those that begin at 1, and of no other.
+func TestZeroOfANumber(t *testing.T) {
+	w := fair(t)
+	for _, tool := range registry() {
+		for _, p := range tool.params {
+			var a arguments
+			if _, number := p.bind(&a).(*count); !number {
+				continue
+			}
+			call := sample(&tool, w.fairPaths(tool.name))
+			for _, other := range tool.params {
+				if _, number := other.bind(&a).(*count); number {
+					delete(call, other.name)
+				}
+			}
+			call[p.name] = 0
+			if refused := w.call(tool.name, call).code() == "request.invalid"; refused != p.positive {
+				t.Errorf("%s %s=0: refused is %v, the schema's minimum says %v", tool.name, p.name, refused, p.positive)
+			}
+		}
+	}
+}
+
 func TestOffAndReadOnly(t *testing.T) {
 	w := newWorld(t, nil, func(w *world) { w.setup.ReadOnly = true; w.setup.Off = []string{"read_file"} })
 	var list struct {

@@ -41,7 +41,11 @@ func (p *param) schema(b []byte, target any) []byte {
 			b = append(b, `,"minItems":1`...)
 		}
 	case *count:
-		b = append(b, `{"type":"integer","minimum":0`...)
+		least := byte('0')
+		if p.positive {
+			least = '1'
+		}
+		b = append(append(b, `{"type":"integer","minimum":`...), least)
 	case *bool:
 		b = append(b, `{"type":"boolean"`...)
 	case *[]edit.Edit:

@@ -50,7 +50,7 @@ func Guard(next http.Handler, rules Rules) http.Handler {
 		body := announced(w, r)
 		if v := rules.judge(r); v != passed {
 			if rules.Refused != nil && told.next() {
-				rules.Refused(&fault.Error{Code: v.code, Resource: "http " + v.part, Rule: v.rule})
+				rules.Refused(v.fault())
 			}
 			refuse(w, v)
 			if v.status == http.StatusRequestEntityTooLarge { // the token fits
@@ -66,6 +66,10 @@ func Guard(next http.Handler, rules Rules) http.Handler {
 	})
 }
 
+func (v verdict) fault() *fault.Error {
+	return &fault.Error{Code: v.code, Resource: "http " + v.part, Rule: v.rule}
+}
+
 // refuse answers without a word of what was right, and ends the connection: what
 // follows on it is not looked at.
 func refuse(w http.ResponseWriter, v verdict) {
@@ -75,7 +79,7 @@ func refuse(w http.ResponseWriter, v verdict) {
 	if v.status == http.StatusUnauthorized {
 		head.Set("WWW-Authenticate", "Bearer")
 	}
-	text := v.rule + "\n"
+	text := v.fault().Lines() + "\n"
 	head.Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(v.status)
 	_, _ = w.Write([]byte(text)) // a client that has gone is none of our business

@@ -317,7 +317,7 @@ func (s *Server) full(r request, c *Call, err *fault.Error) {
 	}
 	err.Op, err.Resource = "tool.call", c.Tool.Name
 	s.refused(r.session, err)
-	result := Refusal(err, "")
+	result := Refusal(err, err.ID)
 	buf := s.buffer()
 	defer s.keep(buf)
 	*buf = s.appendResult(*buf, r.id, r.modern, &result)

@@ -18,9 +18,6 @@ import (
 	"github.com/postern-gate/postern/internal/state/lock"
 )
 
-// Version is the layout that this program reads and writes.
-const Version = "2"
-
 // Dir is a prepared state directory.
 type Dir struct{ path string }
 
@@ -105,8 +102,8 @@ func (d Dir) checkVersion() error {
 	file := d.Join("version")
 	switch got, err := readVersion(file); {
 	case errors.Is(err, fs.ErrNotExist), err == nil && got == "":
-		return d.writeVersion(file)
-	case err == nil && got == "1":
+		return d.writeVersion(file, Version)
+	case err == nil && stepFrom(got) != nil:
 		return d.upgrade(file)
 	}
 	return CheckVersion(d.path)
@@ -134,36 +131,85 @@ func readVersion(file string) (string, error) {
 // upgradeKey is the lock of an upgrade: no file's, whose keys are hashes.
 const upgradeKey = 1
 
-// upgrade goes on from layout 1, whose log was one unsigned file: that is put
-// aside as it is. A process that still writes to it does so there.
+// step brings a layout to the next one. A crash may come at any moment, so it
+// may be run again, beside processes of the old layout that still write.
+type step struct {
+	from, to string
+	run      func(Dir) error
+}
+
+func steps() []step { return append([]step{{"1", "2", Dir.putAside}}, later()...) }
+
+// stepFrom is nil for a layout that nothing leads on from.
+func stepFrom(version string) *step {
+	for _, s := range steps() {
+		if s.from == version {
+			return &s
+		}
+	}
+	return nil
+}
+
+// upgrade goes step by step; the version file says how far it is.
 func (d Dir) upgrade(file string) error {
 	release, err := lock.Open(d.Join("locks")).Lock(context.Background(), upgradeKey)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if got, err := readVersion(file); err != nil || got != "1" {
-		return CheckVersion(d.path) // somebody else was first
+	for {
+		got, err := readVersion(file)
+		s := stepFrom(got)
+		if err != nil || s == nil {
+			return CheckVersion(d.path) // it is done, or somebody else was first
+		}
+		if err := s.run(d); err != nil {
+			return err
+		}
+		if err := d.writeVersion(file, s.to); err != nil {
+			return err
+		}
 	}
-	old, aside := d.Join("audit", "000001.jsonl"), d.Join("audit", "unsigned-000001.jsonl")
-	if err := os.Link(old, aside); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
-		return invalid("the unsigned log of an earlier version can't be put aside", "move it yourself", err)
+}
+
+// putAside goes on from layout 1, whose log was one unsigned file: that is put
+// aside as it is. A process that still writes to it does so there. One that
+// began another in between, before this was done, has it put aside too.
+func (d Dir) putAside() error {
+	old := d.Join("audit", "000001.jsonl")
+	for n := 1; ; n++ {
+		aside := d.Join("audit", fmt.Sprintf("unsigned-%06d.jsonl", n))
+		err := os.Link(old, aside)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case errors.Is(err, fs.ErrExist) && !sameFile(old, aside):
+			continue // what lies there is another log
+		case err != nil && !errors.Is(err, fs.ErrExist):
+			return invalid("the unsigned log of an earlier version can't be put aside", "move it yourself", err)
+		}
+		if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return invalid("the unsigned log of an earlier version can't be put aside", "move it yourself", err)
+		}
+		return nil
 	}
-	if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return invalid("the unsigned log of an earlier version can't be put aside", "move it yourself", err)
-	}
-	return d.writeVersion(file)
+}
+
+func sameFile(a, b string) bool {
+	one, err1 := os.Lstat(a)
+	two, err2 := os.Lstat(b)
+	return err1 == nil && err2 == nil && os.SameFile(one, two)
 }
 
 // writeVersion lets the first of several starting processes win; the content
 // is the same for all of them.
-func (d Dir) writeVersion(file string) error {
+func (d Dir) writeVersion(file, version string) error {
 	tmp, err := os.CreateTemp(d.path, ".version-*")
 	if err != nil {
 		return invalid("the state directory can't be written", "free space, or set POSTERN_STATE to another place", err)
 	}
 	defer os.Remove(tmp.Name())
-	_, werr := tmp.WriteString(Version + "\n")
+	_, werr := tmp.WriteString(version + "\n")
 	if err := errors.Join(werr, tmp.Sync(), tmp.Close()); err != nil {
 		return invalid("the state directory can't be written", "free space, or set POSTERN_STATE to another place", err)
 	}

@@ -3,9 +3,11 @@
 package state
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -109,6 +111,110 @@ func TestUpgrade(t *testing.T) {
 	if err := CheckVersion(dir); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestUpgradeResumed: an upgrade that was killed between any two of its steps
+// is gone on with, and no record of the old log is lost, nor one that a process
+// of the old layout began meanwhile.
+func TestUpgradeResumed(t *testing.T) {
+	tests := map[string]struct {
+		before map[string]string // beneath audit
+		linked bool              // the old log has both names
+		want   map[string]string
+	}{
+		"nothing done":   {before: map[string]string{"000001.jsonl": "a"}, want: map[string]string{"unsigned-000001.jsonl": "a"}},
+		"linked":         {before: map[string]string{"000001.jsonl": "a"}, linked: true, want: map[string]string{"unsigned-000001.jsonl": "a"}},
+		"removed":        {before: map[string]string{"unsigned-000001.jsonl": "a"}, want: map[string]string{"unsigned-000001.jsonl": "a"}},
+		"nothing logged": {want: map[string]string{}},
+		"another log begun meanwhile": {
+			before: map[string]string{"unsigned-000001.jsonl": "a", "000001.jsonl": "b"},
+			want:   map[string]string{"unsigned-000001.jsonl": "a", "unsigned-000002.jsonl": "b"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "state")
+			audit := filepath.Join(dir, "audit")
+			must(t, os.MkdirAll(audit, 0o700))
+			must(t, os.WriteFile(filepath.Join(dir, "version"), []byte("1\n"), 0o600))
+			for file, text := range tc.before {
+				must(t, os.WriteFile(filepath.Join(audit, file), []byte(text), 0o600))
+			}
+			if tc.linked {
+				must(t, os.Link(filepath.Join(audit, "000001.jsonl"), filepath.Join(audit, "unsigned-000001.jsonl")))
+			}
+			for range 2 {
+				if _, err := Open(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := contents(t, audit); !maps.Equal(got, tc.want) {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+			must(t, CheckVersion(dir))
+		})
+	}
+}
+
+// TestUpgradeAtOnce: of many that start at once on an old layout each finds the
+// new one, and the old log is put aside once.
+func TestUpgradeAtOnce(t *testing.T) {
+	for range 20 {
+		dir := filepath.Join(t.TempDir(), "state")
+		must(t, os.MkdirAll(filepath.Join(dir, "audit"), 0o700))
+		must(t, os.WriteFile(filepath.Join(dir, "version"), []byte("1\n"), 0o600))
+		must(t, os.WriteFile(filepath.Join(dir, "audit", "000001.jsonl"), []byte("a"), 0o600))
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				if _, err := Open(dir); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		wg.Wait()
+		want := map[string]string{"unsigned-000001.jsonl": "a"}
+		if got := contents(t, filepath.Join(dir, "audit")); !maps.Equal(got, want) {
+			t.Errorf("%v", got)
+		}
+		must(t, CheckVersion(dir))
+	}
+}
+
+// TestNewerUntouched: a directory of a newer layout is refused with the next
+// step, and left exactly as it is.
+func TestNewerUntouched(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	must(t, os.MkdirAll(filepath.Join(dir, "audit"), 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "version"), []byte("99\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "audit", "000001.jsonl"), []byte("of the future"), 0o600))
+	before, beneath := contents(t, dir), contents(t, filepath.Join(dir, "audit"))
+	_, err := Open(dir)
+	if fault.CodeOf(err).Exit() != fault.ExitConfig || !strings.Contains(fault.As(err).Lines(), "next: use the postern that made it") {
+		t.Errorf("%v", err)
+	}
+	if !maps.Equal(before, contents(t, dir)) || !maps.Equal(beneath, contents(t, filepath.Join(dir, "audit"))) {
+		t.Error("it was changed")
+	}
+}
+
+// contents are the files of a folder, folders with an empty text.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	all := map[string]string{}
+	for _, e := range entries {
+		text := []byte(nil)
+		if !e.IsDir() {
+			text, err = os.ReadFile(filepath.Join(dir, e.Name()))
+			must(t, err)
+		}
+		all[e.Name()] = string(text)
+	}
+	return all
 }
 
 func must(t *testing.T, err error) {

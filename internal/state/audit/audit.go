@@ -18,6 +18,7 @@ package audit
 import (
 	"cmp"
 	"errors"
+	"io/fs"
 	"os"
 	"sync"
 	"time"
@@ -73,11 +74,12 @@ type Log struct {
 	seg     *handle
 	at      *cursor
 	origin  string
-	highest int64 // size of the largest checkpoint that this process has seen
-	failed  bool  // the disk failed the segment: the next commit begins another
-	suspect bool  // the log did not go on from its last checkpoint
-	due     bool  // there may be something to prune or to tidy up
-	changed error // what Examine found, until another log is begun
+	highest int64       // size of the largest checkpoint that this process has seen
+	failed  bool        // the disk failed the segment: the next commit begins another
+	suspect bool        // the log did not go on from its last checkpoint
+	version fs.FileInfo // of the version file when it was read last, nil before
+	due     bool        // there may be something to prune or to tidy up
+	changed error       // what Examine found, until another log is begun
 	opened  time.Time
 	drift   drift
 	wall    func() time.Time

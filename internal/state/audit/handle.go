@@ -55,6 +55,9 @@ func (h *handle) close() error {
 // nothing is written where nobody can read it. The caller holds the lock of
 // the log, under which alone segments begin.
 func (l *Log) current() error {
+	if err := l.takenOver(); err != nil {
+		return err
+	}
 	if l.seg == nil {
 		return l.openNewest()
 	}
@@ -90,8 +93,30 @@ func (l *Log) renewed() bool {
 // differently, when the log isn't as this process left it.
 func (l *Log) sameVersion() error {
 	if err := state.CheckVersion(l.dir); err != nil {
-		return unwritable("another version of postern has taken over the state directory", err)
+		return &fault.Error{
+			Code: fault.AuditUnwritable, Rule: "another version of postern has taken over: " + fault.As(err).Because(),
+			Hint: "end this postern and start it again as the version that is installed now", Err: err,
+		}
 	}
+	return nil
+}
+
+// takenOver looks before each commit whether the version file is still the one
+// that this process knows. One that is gone says nothing.
+func (l *Log) takenOver() error {
+	info, err := os.Stat(filepath.Join(l.dir, "version"))
+	if err != nil {
+		return nil //nolint:nilerr // as it says
+	}
+	if was := l.version; was != nil && os.SameFile(info, was) && info.ModTime().Equal(was.ModTime()) && info.Size() == was.Size() {
+		return nil
+	}
+	if l.seg != nil { // else openNewest asks
+		if err := l.sameVersion(); err != nil {
+			return err
+		}
+	}
+	l.version = info
 	return nil
 }
 

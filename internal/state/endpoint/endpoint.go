@@ -31,6 +31,9 @@ import (
 // holdWait is how long a server waits for the end of the one before it.
 const holdWait = time.Second
 
+// tempPrefix begins the names of files that are not yet whole.
+const tempPrefix = ".endpoint-"
+
 // Endpoint is where a server is reached. PID means something only while the
 // endpoint is held.
 type Endpoint struct {
@@ -84,6 +87,7 @@ func (d Dir) Hold(ctx context.Context, folders []string) (*Held, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.removeLeftovers()
 	h.Last, err = read(h.file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		h.release()
@@ -131,7 +135,7 @@ func (h *Held) write(e Endpoint) error {
 	if err != nil {
 		return failed("the endpoint can't be kept", err)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(h.file), ".endpoint-*") // mode 0600
+	tmp, err := os.CreateTemp(filepath.Dir(h.file), tempPrefix+"*") // mode 0600
 	if err != nil {
 		return failed("the endpoint can't be kept", err)
 	}
@@ -146,6 +150,22 @@ func (h *Held) write(e Endpoint) error {
 	return nil
 }
 
+// leftover is the age at which an unfinished file is one that a killed process
+// left: a writer has it for milliseconds. One that slept for so long fails to
+// rename it, and says so.
+const leftover = time.Hour
+
+// removeLeftovers removes unfinished files, which hold a token.
+func (d Dir) removeLeftovers() {
+	entries, _ := os.ReadDir(d.path) // what can't be read is left
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && strings.HasPrefix(e.Name(), tempPrefix) && info.Mode().IsRegular() && time.Since(info.ModTime()) > leftover {
+			_ = os.Remove(filepath.Join(d.path, e.Name()))
+		}
+	}
+}
+
 // Release lets the next server have it. The file stays.
 func (h *Held) Release() { h.release() }
 
@@ -158,17 +178,41 @@ func (h *Held) Holder(ctx context.Context, port string) (e Endpoint, ok bool) {
 		if err != nil || file == h.file || !strings.HasSuffix(e.Address, ":"+port) {
 			continue
 		}
-		brief, stop := context.WithTimeout(ctx, time.Millisecond)
-		release, err := h.dir.lock.Lock(brief, key(file))
-		stop()
-		if fault.CodeOf(err) == fault.LockHeld {
+		if h.dir.held(ctx, file) {
 			return e, true
-		}
-		if err == nil {
-			release()
 		}
 	}
 	return Endpoint{}, false
+}
+
+// Listed is an endpoint that is kept, with its file.
+type Listed struct {
+	Endpoint
+	File string
+	// Held says that a process serves it now.
+	Held bool
+}
+
+// List returns the endpoints that are kept, and makes nothing. A file that
+// can't be read is left out.
+func (d Dir) List(ctx context.Context) (all []Listed) {
+	files, _ := filepath.Glob(filepath.Join(d.path, "*.json")) // the pattern is well-formed
+	for _, file := range files {
+		if e, err := read(file); err == nil {
+			all = append(all, Listed{e, file, d.held(ctx, file)})
+		}
+	}
+	return all
+}
+
+func (d Dir) held(ctx context.Context, file string) bool {
+	brief, stop := context.WithTimeout(ctx, time.Millisecond)
+	defer stop()
+	release, err := d.lock.Lock(brief, key(file))
+	if err == nil {
+		release()
+	}
+	return fault.CodeOf(err) == fault.LockHeld
 }
 
 func (d Dir) file(folders []string) string {

@@ -205,3 +205,65 @@ func TestUnusable(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestList: what is kept is told, and whether a process has it now.
+func TestList(t *testing.T) {
+	dir := t.TempDir()
+	d := Open(dir)
+	if all := d.List(t.Context()); len(all) != 0 {
+		t.Errorf("%v", all)
+	}
+	if made, _ := os.ReadDir(dir); len(made) != 0 {
+		t.Errorf("a look made %v", made)
+	}
+	h, err := d.Hold(t.Context(), []string{"/a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Save("127.0.0.1:1", "token", true); err != nil {
+		t.Fatal(err)
+	}
+	for _, held := range []bool{true, false} {
+		all := d.List(t.Context())
+		if len(all) != 1 || all[0].Held != held || !all[0].Exposed || all[0].File != h.File() {
+			t.Errorf("held %v: %+v", held, all)
+		}
+		if held {
+			h.Release()
+		}
+	}
+}
+
+// TestLeftovers: an unfinished file, which holds a token, is removed by a later
+// start, and one that may still be written is not.
+func TestLeftovers(t *testing.T) {
+	dir := t.TempDir()
+	d := Open(dir)
+	h, err := d.Hold(t.Context(), []string{"/a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Release()
+	folder := filepath.Join(dir, "endpoints")
+	old, fresh, other := filepath.Join(folder, ".endpoint-1"), filepath.Join(folder, ".endpoint-2"), filepath.Join(folder, ".else")
+	for _, path := range []string{old, fresh, other} {
+		if err := os.WriteFile(path, []byte("token"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	then := time.Now().Add(-2 * leftover)
+	for _, path := range []string{old, other} {
+		if err := os.Chtimes(path, then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h, err = d.Hold(t.Context(), []string{"/b"}); err != nil {
+		t.Fatal(err)
+	}
+	defer h.Release()
+	for path, stays := range map[string]bool{old: false, fresh: true, other: true} {
+		if _, err := os.Lstat(path); (err == nil) != stays {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}

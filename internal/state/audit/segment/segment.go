@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 // The endings of the two kinds of files.
@@ -38,7 +39,7 @@ func Path(dir string, number int, ending string) string {
 // Name is what a segment's file with its lines is called.
 func Name(number int) string { return filepath.Base(Path("", number, Lines)) }
 
-var named = regexp.MustCompile(`^([0-9]{6,9})(\.jsonl|\.hashes)$`)
+var named = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]{6,9})(\.jsonl|\.hashes)$`) })
 
 // List returns the segments in dir in their order. A segment that has both
 // files counts as not pruned. Other files are left out. A missing dir is
@@ -50,7 +51,7 @@ func List(dir string) ([]File, error) {
 	}
 	var all []File
 	for _, e := range entries {
-		m := named.FindStringSubmatch(e.Name())
+		m := named().FindStringSubmatch(e.Name())
 		if m == nil {
 			continue
 		}

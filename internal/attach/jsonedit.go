@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"bytes"
+	"strings"
+)
+
+// addJSON returns the text with the entry: the same text for one that is equal,
+// with the value replaced for one of ours, else with the entry added.
+func (f form) addJSON(text []byte, e entry) ([]byte, made, *problem) {
+	p, prob := parseJSON(text, f.key)
+	if prob != nil {
+		return nil, made{}, prob
+	}
+	s := style{eol: lineEnd(text), unit: p.unit()}
+	if p.empty {
+		return append(bytes.Clone(text), f.document(e, s)...), made{Root: true}, nil
+	}
+	if p.servers == nil {
+		value := func(s style) string {
+			inner := s.deeper()
+			if s.inline {
+				return quote(f.key) + ": {" + quote(e.name) + ": " + f.object(e, s) + "}"
+			}
+			return quote(f.key) + ": {" + s.eol + inner.indent + quote(e.name) + ": " + f.object(e, inner) + s.eol + s.indent + "}"
+		}
+		splices, closed := p.insert(p.root, s, value)
+		return apply(text, splices), made{Object: true, ClosedRoot: closed}, nil
+	}
+	m, prob := p.servers.only(e.name)
+	if prob != nil {
+		return nil, made{}, prob
+	}
+	if m == nil {
+		splices, closed := p.insert(p.servers, s, func(s style) string { return quote(e.name) + ": " + f.object(e, s) })
+		return apply(text, splices), made{Closed: closed}, nil
+	}
+	old, plain := f.read(m.name, m.value)
+	switch {
+	case !plain || !old.plain():
+		return nil, made{}, notOurs(m.at, old)
+	case old.same(e):
+		return text, made{}, nil
+	}
+	s.inline = !bytes.ContainsRune(text[m.start:m.end], '\n')
+	s.indent = indentAt(text, m.at)
+	return apply(text, []splice{{m.start, m.end, f.object(e, s)}}), made{}, nil
+}
+
+// notOurs refuses an entry of our name.
+func notOurs(at int, e entry) *problem {
+	what := "runs something else"
+	if e.serves() {
+		what = "was changed by hand"
+	}
+	p := wrong(at, "the entry %q %s, and it is neither overwritten nor trusted", e.name, what)
+	p.hint = "look at the entry and rename or remove it, or leave this client out with --client"
+	return p
+}
+
+// removeJSON returns the text without the entry. What was made beside it goes
+// too if it is empty then; without m (nil) only the entry goes.
+func (f form) removeJSON(text []byte, name string, m *made) ([]byte, *problem) {
+	p, prob := parseJSON(text, f.key)
+	if prob != nil || p.servers == nil {
+		return text, prob
+	}
+	at, prob := p.servers.index(name)
+	if prob != nil || at < 0 {
+		return text, prob
+	}
+	if old, plain := f.read(name, p.servers.members[at].value); !plain || !old.plain() {
+		return nil, notOurs(p.servers.members[at].at, old)
+	}
+	if m == nil {
+		return apply(text, p.cut(p.servers, at, false, false)), nil
+	}
+	if !m.Object && !m.Root || !p.alone(p.servers) {
+		return apply(text, p.cut(p.servers, at, true, m.Closed)), nil
+	}
+	if eol := lineEnd(text); m.Root && p.alone(p.root) && bytes.HasPrefix(text[p.root.end:], []byte(eol)) {
+		return apply(text, []splice{{p.root.start, p.root.end + len(eol), ""}}), nil
+	}
+	i, _ := p.root.index(f.key) // it was found before
+	return apply(text, p.cut(p.root, i, true, m.ClosedRoot)), nil
+}
+
+// index is where the member of that name is, -1 for none.
+func (o *object) index(name string) (int, *problem) {
+	m, prob := o.only(name)
+	if m == nil {
+		return -1, prob
+	}
+	for i := range o.members {
+		if o.members[i].at == m.at {
+			return i, nil
+		}
+	}
+	return -1, nil
+}
+
+// alone reports whether an object holds one member and no comment beside it.
+func (p *parsed) alone(o *object) bool {
+	if len(o.members) != 1 {
+		return false
+	}
+	m := o.members[0]
+	rest := string(p.text[m.end : o.end-1])
+	return blank(string(p.text[o.start+1:m.at])) && blank(strings.Replace(rest, ",", "", 1))
+}
+
+func blank(s string) bool { return strings.Trim(s, " \t\r\n") == "" }
+
+// unit is one level of indentation: that of the first member of the root.
+func (p *parsed) unit() string {
+	if p.empty || len(p.root.members) == 0 {
+		return "  "
+	}
+	at := p.root.members[0].at
+	if !bytes.ContainsRune(p.text[p.root.start:at], '\n') {
+		return "  "
+	}
+	unit := strings.TrimPrefix(indentAt(p.text, at), indentAt(p.text, p.root.start))
+	if unit == "" {
+		return "  "
+	}
+	return unit
+}
+
+// insert puts a member last into an object. Closed says that a line end was
+// added before the brace.
+func (p *parsed) insert(o *object, s style, text func(style) string) (splices []splice, closed bool) {
+	from, comma := o.start+1, ""
+	n := len(o.members)
+	if n > 0 {
+		last := o.members[n-1]
+		from = last.end
+		if last.comma >= 0 {
+			from, comma = last.comma+1, ","
+		} else {
+			splices = append(splices, splice{from, from, ","})
+		}
+		lead := p.text[o.gap(n-1):last.at]
+		s.inline = !bytes.ContainsRune(lead, '\n')
+	} else {
+		s.inline = len(p.root.members) > 0 && !bytes.ContainsRune(p.text[p.root.start:o.end], '\n')
+	}
+	at, line := p.afterComments(from, o.end-1)
+	s.inline = s.inline && !line
+	s.indent = p.indentIn(o, s.unit)
+	switch {
+	case s.inline && n == 0:
+		return append(splices, splice{at, at, text(s)}), false
+	case s.inline:
+		return append(splices, splice{at, at, " " + text(s) + comma}), false
+	}
+	with := s.eol + s.indent + text(s) + comma
+	if n == 0 && !bytes.ContainsRune(p.text[at:o.end], '\n') {
+		closed = true
+		with += s.eol + indentAt(p.text, o.start)
+	}
+	return append(splices, splice{at, at, with}), closed
+}
+
+// indentIn is the indentation of an object's members.
+func (p *parsed) indentIn(o *object, unit string) string {
+	if n := len(o.members); n > 0 && bytes.ContainsRune(p.text[o.gap(n-1):o.members[n-1].at], '\n') {
+		return indentAt(p.text, o.members[n-1].at)
+	}
+	return indentAt(p.text, o.start) + unit
+}
+
+// afterComments returns where the last comment of a stretch of white space and
+// comments ends, before its line end for a line comment; from without one.
+func (p *parsed) afterComments(from, to int) (at int, line bool) {
+	at = from
+	for i := from; i < to; i++ {
+		switch {
+		case bytes.HasPrefix(p.text[i:to], []byte("//")):
+			end := i + bytes.IndexByte(p.text[i:], '\n')
+			at, line, i = end, true, end
+			for p.text[at-1] == '\r' {
+				at--
+			}
+		case bytes.HasPrefix(p.text[i:to], []byte("/*")):
+			i += 2 + bytes.Index(p.text[i+2:], []byte("*/")) + 1
+			at, line = i+1, false
+		}
+	}
+	return at, line
+}
+
+// cut takes a member out of an object. Known says that closed is known; without
+// that an object that is empty then is closed up.
+func (p *parsed) cut(o *object, i int, known, closed bool) []splice {
+	m := o.members[i]
+	start, line := p.afterComments(o.gap(i), m.at)
+	end := m.end
+	var splices []splice
+	switch last := i == len(o.members)-1; {
+	case m.comma >= 0:
+		end = m.comma + 1
+	case last && i > 0:
+		comma := o.members[i-1].comma
+		splices = append(splices, splice{comma, comma + 1, ""})
+	case known && closed:
+		if tail := lineEnd(p.text) + indentAt(p.text, o.start); bytes.HasPrefix(p.text[end:o.end-1], []byte(tail)) {
+			end += len(tail)
+		}
+	case !known && blank(string(p.text[end:o.end-1])) && !line:
+		end = o.end - 1
+	}
+	if rest := bytes.TrimLeft(p.text[end:], "\r"); line && (len(rest) == 0 || rest[0] != '\n') {
+		start += bytes.IndexByte(p.text[start:], '\n') + 1 // what follows must not become part of the comment
+	}
+	return append(splices, splice{start, end, ""})
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"unicode/utf8"
+
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/fsserver/edit"
+)
+
+// Change is what becomes of one file.
+type Change struct {
+	Client string // its ID, "" for a policy
+	Entry  string // the name of the entry, "" for a policy
+	Path   string // absolute, as the client looks it up
+	// InProject says that the file is one of the project's.
+	InProject bool
+	// Before is nil for a file that is absent, After for one that goes.
+	Before, After []byte
+	New, Remove   bool
+
+	spot *spot
+	made made
+	adds bool // the entry was absent
+}
+
+// Plan is everything that is to be changed, computed and checked.
+type Plan struct {
+	Changes []Change
+	// Kept says of what undoing leaves, and why, one line each. The lines name
+	// files: draw them safely.
+	Kept []string
+	// Attached are the clients that have their entry once the plan is applied.
+	Attached []Attachment
+
+	world World
+	disk  *disk
+	done  []record // of the journal, to be dropped
+	undo  bool
+}
+
+// Close lets the folders of the plan go.
+func (p *Plan) Close() { p.disk.close() }
+
+// File is a file that is made where it is absent, and left as it is elsewhere.
+type File struct {
+	Path      string // absolute
+	InProject bool
+	Text      []byte
+}
+
+// NewPlan computes what attaches the clients, and makes the files. Nothing is
+// written. The first thing that can't be done is the error; then there is no plan.
+func NewPlan(w World, s Server, clients []Client, files []File) (*Plan, error) {
+	for _, text := range []string{w.Project, s.Command} {
+		if !utf8.ValidString(text) {
+			return nil, &fault.Error{Code: fault.RequestInvalid, Op: op, Resource: text, Rule: "the name is not UTF-8, which no client's file can hold", Hint: "rename it"}
+		}
+	}
+	p := &Plan{world: w, disk: newDisk(w)}
+	for _, f := range files {
+		if err := p.make(f); err != nil {
+			p.Close()
+			return nil, err
+		}
+	}
+	for _, c := range clients {
+		if err := p.attach(c, s); err != nil {
+			p.Close()
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func (p *Plan) make(f File) error {
+	s, err := p.disk.read(file{f.Path, f.InProject})
+	if err != nil || s.exists {
+		return err
+	}
+	p.Changes = append(p.Changes, Change{Path: f.Path, InProject: f.InProject, After: f.Text, New: true, spot: s})
+	return nil
+}
+
+// place is the file that the client's entry goes into: the project's where it
+// has one, that which is there of several.
+func (c Client) place(w World) (file, error) {
+	all := c.files(w)
+	if len(all) == 0 {
+		return file{}, &fault.Error{
+			Code: fault.RequestInvalid, Op: op, Resource: c.ID, Rule: "where its file is can't be told: HOME is not set", Hint: "set HOME",
+		}
+	}
+	for _, f := range all {
+		if f.project && there(f.path) {
+			return f, nil
+		}
+	}
+	return all[0], nil
+}
+
+func (p *Plan) attach(c Client, s Server) error {
+	f, err := c.place(p.world)
+	if err != nil {
+		return err
+	}
+	at, old, err := p.disk.entries(c, f)
+	if err != nil {
+		return err
+	}
+	e := entry{name: s.pick(p.world, f.project, old), command: s.Command, args: s.args(p.world, c)}
+	after, made, prob := c.form.add(at.text, e)
+	if prob != nil {
+		return unfit(at, prob)
+	}
+	p.Attached = append(p.Attached, Attachment{Client: c, File: f.path, Entry: e.name, Command: e.command, Args: e.args, InProject: f.project})
+	if at.exists && string(after) == string(at.text) {
+		return nil
+	}
+	adds := true
+	for _, o := range old {
+		adds = adds && o.name != e.name
+	}
+	p.Changes = append(p.Changes, Change{
+		Client: c.ID, Entry: e.name, Path: f.path, InProject: f.project, Before: at.text, After: after, New: !at.exists,
+		spot: at, made: made, adds: adds,
+	})
+	return p.disk.canWrite(at, false)
+}
+
+// unfit is the refusal of a file that can't be edited, with its place.
+func unfit(at *spot, prob *problem) error {
+	hint := prob.hint
+	if hint == "" {
+		hint = leaveOut
+	}
+	return &fault.Error{Code: fault.ConfigInvalid, Op: op, Resource: at.path + prob.place(at.text), Rule: prob.text, Hint: hint}
+}
+
+// pick is the entry's name. In a file of the user another folder of the same
+// name may have it; then a part of a hash tells them apart.
+func (s Server) pick(w World, inProject bool, old []entry) string {
+	name := s.serverName(w, inProject)
+	if inProject {
+		return name
+	}
+	second := name + "-" + shortHash(w.Project)
+	for _, e := range old {
+		switch {
+		case e.name == second && e.plain() && e.args[3] == w.Project:
+			return second
+		case e.name == name && e.plain() && e.args[3] != w.Project && isDir(e.args[3]):
+			name = second
+		}
+	}
+	return name
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func shortHash(s string) string { return hash([]byte(s))[:6] }
+
+func hash(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Label is how the change's file is named to a person: relative to the project,
+// or absolute. Draw it safely.
+func (p *Plan) Label(c Change) string {
+	if rel, err := filepath.Rel(p.world.Project, c.Path); err == nil && c.InProject {
+		return filepath.ToSlash(rel)
+	}
+	return c.Path
+}
+
+// Diff returns a change as a unified diff. It holds lines of the file: draw it
+// safely.
+func (p *Plan) Diff(c Change) string {
+	text, _ := edit.Diff(p.Label(c), c.Before, c.After) // what is too large to show says so
+	if text == "" {
+		return p.Label(c) + ": a file without content\n"
+	}
+	return text
+}
+
+// Idle reports whether applying the plan would do nothing, not even forget
+// something.
+func (p *Plan) Idle() bool { return len(p.Changes) == 0 && len(p.done) == 0 }

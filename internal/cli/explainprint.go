@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/config/advice"
+)
+
+type askedJSON struct {
+	Time      string   `json:"time"`
+	Agent     string   `json:"agent"`
+	Op        string   `json:"op"`
+	Resources []string `json:"resources"`
+	Source    string   `json:"source"`
+	Session   string   `json:"session"`
+}
+
+type recordedJSON struct {
+	Event    string `json:"event"`
+	Decision string `json:"decision"`
+	Code     string `json:"code"`
+	Reason   string `json:"reason"`
+	Policy   string `json:"policy"`
+}
+
+// nowJSON is how the call would end now.
+type nowJSON struct {
+	Judged   bool       `json:"judged"`
+	Why      string     `json:"not_judged,omitempty"`
+	Differs  bool       `json:"differs"`
+	Decision string     `json:"decision,omitempty"`
+	Code     string     `json:"code,omitempty"`
+	Because  *ruleJSON  `json:"because,omitempty"`
+	About    string     `json:"about,omitempty"` // the action and name that decided, where they are others
+	Rules    []ruleJSON `json:"rules"`
+	Policy   string     `json:"policy,omitempty"`
+	Changed  bool       `json:"policy_changed"`
+}
+
+type explainJSON struct {
+	document
+	ID       string            `json:"id"`
+	Asked    askedJSON         `json:"asked"`
+	Recorded recordedJSON      `json:"recorded"`
+	Records  []json.RawMessage `json:"records"`
+	Now      nowJSON           `json:"now"`
+	Changes  []advice.Step     `json:"changes"` // all of them are needed
+	Enough   bool              `json:"changes_suffice"`
+
+	also []core.Reason
+}
+
+func (x *explanation) report(ctx context.Context) *explainJSON {
+	r := x.told
+	out := &explainJSON{
+		document: newDocument("explain"), ID: x.id,
+		Asked:    askedJSON{r.Time.UTC().Format(logTimeJSON), r.Agent, r.Op, append([]string{}, x.names()...), r.Source, r.Session},
+		Recorded: recordedJSON{r.Event, r.Decision, r.Code, r.Reason, r.Policy},
+		Now:      nowJSON{Judged: x.now != nil, Why: x.why, Differs: x.differs(), Rules: []ruleJSON{}},
+	}
+	for _, e := range x.entries {
+		out.Records = append(out.Records, json.RawMessage(e.Text))
+	}
+	if x.w != nil {
+		out.Now.Policy = x.w.live.Version()
+		out.Now.Changed = r.Policy != out.Now.Policy
+	}
+	if j := x.now; j != nil {
+		because := newRule(j.verdict.Reason)
+		out.Now.Decision, out.Now.Because = j.verdict.Decision.String(), &because
+		if j.code != fault.OK {
+			out.Now.Code = j.code.String()
+		}
+		if j.decided.Action != j.request.Action || j.decided.Resource != j.request.Resource {
+			out.Now.About = j.decided.Action.String() + " " + j.decided.Resource.String()
+		}
+		if !j.guard {
+			out.also = x.w.live.Explain(j.decided)
+		}
+	}
+	for _, reason := range out.also {
+		out.Now.Rules = append(out.Now.Rules, newRule(reason))
+	}
+	out.Changes, out.Enough = x.advise(ctx)
+	return out
+}
+
+const logTimeJSON = "2006-01-02T15:04:05.999999999Z07:00"
+
+func (x *explanation) print(w io.Writer, out *explainJSON) {
+	r := x.told
+	if out.Now.Differs {
+		fmt.Fprintf(w, "now it would be %s: %s\n", wouldBe(x.now.verdict.Decision), textsafe.Clean(x.now.verdict.Reason.String()))
+	}
+	agent := "an agent without a name"
+	if r.Agent != "" {
+		agent = textsafe.Name(r.Agent)
+	}
+	fmt.Fprintf(w, "asked: %s%s\n", plain(r.Op), shown(out.Asked.Resources))
+	fmt.Fprintf(w, "by: %s, through %s, %s\n", agent, plain(r.Source), r.Time.Local().Format(logTime))
+	fmt.Fprintf(w, "ended: %s\n", plain(strings.TrimSpace(r.Event+" "+r.Code)))
+	fmt.Fprintf(w, "because: %s\n", plain(r.Reason))
+	lines := logPrinter{known: true}
+	for i := range x.entries {
+		fmt.Fprint(w, "record: ")
+		_ = lines.text(w, &x.entries[i]) // an answer that can't be written has nobody to be told
+	}
+	x.printNow(w, out)
+	printChanges(w, out.Changes, out.Enough)
+}
+
+// printNow tells every rule that matches now.
+func (x *explanation) printNow(w io.Writer, out *explainJSON) {
+	if !out.Now.Judged {
+		fmt.Fprintf(w, "now: it can't be judged again: %s\n", plain(out.Now.Why))
+		return
+	}
+	if out.Now.Changed {
+		fmt.Fprintln(w, "policy: another one than then is in force")
+	}
+	if out.Now.About != "" {
+		fmt.Fprintf(w, "about: %s\n", plain(out.Now.About))
+	}
+	if x.now.guard {
+		fmt.Fprintf(w, "now: %s: %s\n", x.now.code, textsafe.Clean(x.now.verdict.Reason.String()))
+	}
+	for _, reason := range out.also {
+		if reason.Step != core.StepDefault || reason == x.now.verdict.Reason {
+			fmt.Fprintf(w, "rule: %s\n", textsafe.Clean(reason.String()))
+		}
+	}
+}
+
+func wouldBe(d core.Decision) string {
+	switch d {
+	case core.Allow:
+		return "allowed"
+	case core.Ask:
+		return "asked about, and refused since nobody can be asked"
+	default:
+		return "denied"
+	}
+}
+
+// printChanges shows what to do, with the lines of YAML to write.
+func printChanges(w io.Writer, steps []advice.Step, enough bool) {
+	if len(steps) == 1 && steps[0].Kind == advice.InNothing {
+		fmt.Fprintf(w, "to change it: nothing; %s\n", plain(steps[0].Text))
+		return
+	}
+	for i, s := range steps {
+		label := "to change it"
+		if i > 0 {
+			label = "and"
+		}
+		text := plain(s.Text)
+		if s.Kind == advice.InNothing {
+			text = "nothing; " + text
+		}
+		fmt.Fprintf(w, "%s: %s\n", label, text)
+		printEdit(w, s)
+	}
+	if !enough && steps[len(steps)-1].Kind != advice.InNothing {
+		fmt.Fprintln(w, "whether that is enough can't be told")
+	}
+}
+
+func printEdit(w io.Writer, s advice.Step) {
+	if s.File == "" {
+		return
+	}
+	place := textsafe.Name(s.File)
+	if s.Line > 0 {
+		place = textsafe.Name(core.Position{File: s.File, Line: s.Line, Column: s.Column}.String())
+	}
+	switch {
+	case s.New:
+		place = "new file " + place
+	case s.Under != nil:
+		place += ", under " + plain(strings.Join(s.Under, ": "))
+	}
+	fmt.Fprintf(w, "  %s\n", place)
+	indent := "    "
+	if s.New {
+		fmt.Fprintf(w, "%sversion: 1\n", indent)
+		for _, key := range s.Under {
+			fmt.Fprintf(w, "%s%s:\n", indent, plain(key))
+			indent += "  "
+		}
+	}
+	for _, l := range append(s.Lines, s.Put) {
+		if l != "" {
+			fmt.Fprintf(w, "%s%s\n", indent, plain(l))
+		}
+	}
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/attach"
+)
+
+// ask wants a yes from a person on the terminal, never from stdin, which may be
+// a program's. What is asked about is shown there too if stdout goes elsewhere.
+func (r *initRun) ask(ctx context.Context, out *initJSON) error {
+	if r.yes || out.idle() {
+		return nil
+	}
+	in, tty, err := openTerminal()
+	if err != nil {
+		return &fault.Error{Code: fault.PolicyAsk, Op: opInit, Rule: "a person has to say yes to it, and there is no terminal to ask on", Hint: r.unasked()}
+	}
+	defer in.Close()
+	defer tty.Close()
+	if f, ok := r.env.Out.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+		fmt.Fprint(tty, out.intro(), out.changes())
+	}
+	fmt.Fprint(tty, out.question(), " [y/N] ")
+	line, err := readLine(ctx, in)
+	if err != nil {
+		fmt.Fprintln(tty)
+		return err
+	}
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return &fault.Error{Code: fault.PolicyAsk, Op: opInit, Rule: "it was not answered with yes, and nothing was changed", Hint: "to do it after all, run it again and answer y"}
+	}
+	return nil
+}
+
+// unasked is this command line with --yes.
+func (r *initRun) unasked() string {
+	line := "postern init --yes"
+	if r.undo {
+		line = "postern init --undo --yes"
+	}
+	for _, id := range r.clients {
+		line += " --client " + id
+	}
+	if r.dir == "." {
+		return line
+	}
+	dir, ok := attach.ShellWord(r.dir)
+	if !ok || strings.HasPrefix(dir, "-") {
+		return line + " DIR"
+	}
+	return line + " " + dir
+}
+
+// openTerminal opens the terminal of this process for reading and for writing.
+func openTerminal() (in, out *os.File, err error) {
+	read, write := "/dev/tty", "/dev/tty"
+	if runtime.GOOS == "windows" {
+		read, write = "CONIN$", "CONOUT$"
+	}
+	if in, err = os.OpenFile(read, os.O_RDWR, 0); err != nil {
+		return nil, nil, err
+	}
+	if out, err = os.OpenFile(write, os.O_RDWR, 0); err != nil {
+		_ = in.Close() // nothing was read
+		return nil, nil, err
+	}
+	return in, out, nil
+}
+
+// readLine reads one line, or ends with the context: an interrupt is an answer
+// too. The end of the input is an empty line.
+func readLine(ctx context.Context, in io.Reader) (string, error) {
+	lines := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(io.LimitReader(in, 100)).ReadString('\n') // what was typed until then is the answer
+		lines <- line
+	}()
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case line := <-lines:
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		return line, nil
+	}
+}

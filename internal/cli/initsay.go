@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/postern-gate/postern/core/textsafe"
+)
+
+// initJSON is what init found, planned and did.
+type initJSON struct {
+	document
+	Project string           `json:"project"`
+	Program string           `json:"program"`
+	Undo    bool             `json:"undo"`
+	DryRun  bool             `json:"dry_run"`
+	Applied bool             `json:"applied"`
+	Clients []initClientJSON `json:"clients"`
+	Changes []initChangeJSON `json:"changes"`
+	Kept    []string         `json:"kept"`
+	Ignore  []string         `json:"gitignore"`
+}
+
+type initClientJSON struct {
+	ID       string   `json:"id"`
+	Name     string   `json:"name"`
+	Found    string   `json:"found"` // what of it was found, "" for nothing
+	File     string   `json:"file"`
+	Entry    string   `json:"entry"`
+	Command  string   `json:"command"`
+	Args     []string `json:"args"`
+	Next     string   `json:"next"`
+	NotGuard string   `json:"not_guarded"`
+}
+
+type initChangeJSON struct {
+	Client string `json:"client"` // "" for a policy
+	File   string `json:"file"`
+	Entry  string `json:"entry"`
+	Action string `json:"action"` // make, edit or remove
+	Diff   string `json:"diff"`
+}
+
+// report is what is known before anything is written.
+func (r *initRun) report() *initJSON {
+	out := &initJSON{
+		document: newDocument("init"), Project: r.world.Project, Program: r.server.Command, Undo: r.undo, DryRun: r.dry,
+		Clients: []initClientJSON{}, Changes: []initChangeJSON{}, Kept: append([]string{}, r.plan.Kept...), Ignore: []string{},
+	}
+	for _, a := range r.plan.Attached {
+		c := initClientJSON{
+			ID: a.Client.ID, Name: a.Client.Name, File: a.File, Entry: a.Entry, Command: a.Command, Args: a.Args,
+			Next: a.Client.Next, NotGuard: a.Client.Own,
+		}
+		for _, f := range r.found {
+			if f.Client.ID == c.ID {
+				c.Found = f.Why
+			}
+		}
+		out.Clients = append(out.Clients, c)
+		if a.InProject {
+			rel, err := filepath.Rel(r.world.Project, a.File)
+			if err == nil {
+				out.Ignore = append(out.Ignore, "/"+filepath.ToSlash(rel))
+			}
+		}
+	}
+	for _, c := range r.plan.Changes {
+		action := "edit"
+		if c.New {
+			action = "make"
+		} else if c.Remove {
+			action = "remove"
+		}
+		out.Changes = append(out.Changes, initChangeJSON{c.Client, c.Path, c.Entry, action, r.plan.Diff(c)})
+	}
+	return out
+}
+
+// idle says that there is nothing to change.
+func (j *initJSON) idle() bool { return len(j.Changes) == 0 }
+
+// intro says which clients are here, and how that is known.
+func (j *initJSON) intro() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "folder: %s\n", textsafe.Name(j.Project))
+	if j.Undo {
+		return b.String()
+	}
+	for _, c := range j.Clients {
+		why := "not found here, attached as you asked"
+		if c.Found != "" {
+			why = textsafe.Name(c.Found)
+		}
+		fmt.Fprintf(&b, "client: %s (%s)\n", c.Name, why)
+	}
+	if len(j.Clients) == 0 {
+		b.WriteString("client: none found; postern up . prints what to paste, --client attaches one all the same\n")
+	}
+	return b.String()
+}
+
+// changes are the diffs. Their lines are those of files that may be anybody's.
+func (j *initJSON) changes() string {
+	var b strings.Builder
+	for _, c := range j.Changes {
+		b.WriteString("\n" + textsafe.Block(c.Diff).String())
+	}
+	if len(j.Changes) > 0 {
+		b.WriteString("\n")
+	}
+	for _, k := range j.Kept {
+		fmt.Fprintf(&b, "kept: %s\n", textsafe.Clean(k))
+	}
+	return b.String()
+}
+
+func (j *initJSON) question() string {
+	if j.Undo {
+		return "take it out of " + counted(len(j.Changes), "file") + "?"
+	}
+	return "write " + counted(len(j.Changes), "file") + "?"
+}
+
+// after says what was done and what comes next.
+func (j *initJSON) after() string {
+	var b strings.Builder
+	switch {
+	case j.idle() && j.Undo:
+		return "nothing that init added is there, nothing was changed\n"
+	case j.idle():
+		return "everything is there already, nothing was changed\n"
+	case !j.Applied:
+		return fmt.Sprintf("nothing was written; without --dry-run it asks, and writes %s\n", counted(len(j.Changes), "file"))
+	}
+	for _, c := range j.Changes {
+		fmt.Fprintf(&b, "%s: %s\n", map[string]string{"make": "made", "edit": "edited", "remove": "removed"}[c.Action], textsafe.Name(c.File))
+	}
+	if j.Undo {
+		b.WriteString("clients that run now go on until they are started again\n")
+		return b.String()
+	}
+	b.WriteString("\n")
+	for _, c := range j.Clients {
+		fmt.Fprintf(&b, "next, %s: %s\n", c.Name, c.Next)
+	}
+	for _, c := range j.Clients {
+		fmt.Fprintf(&b, "not guarded, %s: %s; docs/clients.md tells how to turn them off\n", c.Name, c.NotGuard)
+	}
+	if len(j.Ignore) > 0 {
+		fmt.Fprintf(&b, "git, ignore what names a path of this machine: %s\n", textsafe.Clean(strings.Join(j.Ignore, ", ")))
+	}
+	b.WriteString("git, add what holds for everybody: /.postern/policy.yaml\n")
+	if len(j.Clients) > 0 {
+		b.WriteString("try: ask the agent to read .env, then see postern log, and postern explain ID for why\n")
+	}
+	b.WriteString("undo: postern init --undo\n")
+	return b.String()
+}

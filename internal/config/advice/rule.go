@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package advice
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/policy"
+)
+
+// rule is about steps 4 to 6: what the rules for an agent, the general rules
+// or the default say.
+func (e *Editor) rule(q core.Request, r core.Reason, all bool) (Step, bool) {
+	l := e.layer(r.Pos.File)
+	if l == nil || r.Step == core.StepDefault {
+		return e.add(q, l, r.Pos, all)
+	}
+	rules, section := l.Rules, []string{"rules"}
+	if r.Step == core.StepAgent {
+		rules, section = l.Agents[q.Subject.Agent], []string{"agents", q.Subject.Agent}
+	}
+	table := rules[q.Action]
+	s := e.amend(q, l, &table, r, all)
+	if s.Lines != nil {
+		s.Under = append(section, q.Action.String())
+	}
+	rules[q.Action] = table
+	return s, true
+}
+
+// amend lets the rules of one action allow the request. A pattern that matches
+// is stricter than any other that would be added, so that one is changed; where
+// it was no pattern, one is added.
+func (e *Editor) amend(q core.Request, l *policy.Layer, table *policy.Rules, r core.Reason, all bool) Step {
+	for i := range table.Matches {
+		if m := &table.Matches[i]; m.Pos == r.Pos {
+			m.Decision = core.Allow
+			s := at(l, r.Pos, "let this rule say allow, or narrow it")
+			s.Put = core.Allow.String()
+			return s
+		}
+	}
+	for class, o := range table.Class {
+		if o.Pos == r.Pos {
+			table.Class[class] = policy.Outcome{Decision: core.Allow, Pos: o.Pos}
+			s := at(l, r.Pos, "let this class of tools be allowed")
+			s.Put = core.Allow.String()
+			return s
+		}
+	}
+	name := e.pattern(q, all)
+	alone := len(table.Matches)+len(table.Class) == 0
+	table.Matches = append(table.Matches, policy.Match{Pattern: policy.Pattern{Text: name}, Decision: core.Allow})
+	s := at(l, r.Pos, "name what is allowed in the place of "+r.Decision.String())
+	switch {
+	case l.Tighten:
+	case alone:
+		s.Put = "{ " + quoted(name) + ": allow, else: " + r.Decision.String() + " }"
+	default:
+		s.Text, s.Lines = "add what is allowed beside it", []string{quoted(name) + ": allow"}
+	}
+	return s
+}
+
+// add writes a rule where there is none: in the file whose default decided, or
+// in a person's own. It says nothing about other names, for which the shipped
+// default or that of the file goes on to speak.
+func (e *Editor) add(q core.Request, l *policy.Layer, pos core.Position, all bool) (Step, bool) {
+	s := Step{Kind: InPolicy, Text: "allow this alone, or more by a wider pattern", File: pos.File, Under: []string{"rules"}}
+	name, action := e.pattern(q, all), q.Action.String()
+	if l == nil {
+		s.File, s.New = e.file, e.own(false) < 0
+		l = &e.parts.Layers[e.own(true)]
+	} else if l.Tighten {
+		s = at(l, pos, "")
+	}
+	table, there := l.Rules[q.Action]
+	table.Matches = append(table.Matches, policy.Match{Pattern: policy.Pattern{Text: name}, Decision: core.Allow})
+	if l.Rules == nil {
+		l.Rules = map[core.Action]policy.Rules{}
+	}
+	l.Rules[q.Action] = table
+	switch {
+	case l.Tighten:
+	case there:
+		s.Under, s.Lines = []string{"rules", action}, []string{quoted(name) + ": allow"}
+	default:
+		s.Lines = []string{action + ": { " + quoted(name) + ": allow }"}
+	}
+	return s, true
+}
+
+// quoted is a text as YAML, in double quotes: Go's escapes are YAML's too, but
+// for the one of a byte that is no text, which no name has by then.
+func quoted(s string) string {
+	return strconv.Quote(strings.ToValidUTF8(s, "\ufffd"))
+}
