@@ -80,11 +80,16 @@ func (s *State) Recover(ctx context.Context) error {
 	if err := s.undo.Recover(ctx, a.top); err != nil && ctx.Err() != nil {
 		return err // else what is kept can't be used, which each change says itself
 	}
+	return s.forgetDead(ctx, processes)
+}
+
+func (s *State) forgetDead(ctx context.Context, processes []live.Entry) error {
 	for _, p := range processes {
-		if !p.Alive {
-			if err := s.live.Remove(ctx, p); err != nil {
-				return err
-			}
+		if p.Alive {
+			continue
+		}
+		if err := s.live.Remove(ctx, p); err != nil {
+			return err
 		}
 	}
 	return nil

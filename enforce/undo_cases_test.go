@@ -276,3 +276,9 @@ func undoWithoutGit(t *testing.T) {
 		w.same("undone", before)
 	}
 }
+
+// victimTree has nested repositories, which no step of a change may touch.
+var victimTree = map[string]string{
+	"a.txt": "A", "d/b.txt": "B", "d/deep/c.txt": "C", "empty/": "", "ln": "-> a.txt",
+	".git/HEAD": "ref", ".git/index": "index", "sub/.git/HEAD": "ref", "sub/f": "F",
+}

@@ -21,12 +21,6 @@ import (
 	"github.com/postern-gate/postern/internal/testenv"
 )
 
-// victimTree has nested repositories, which no step of a change may touch.
-var victimTree = map[string]string{
-	"a.txt": "A", "d/b.txt": "B", "d/deep/c.txt": "C", "empty/": "", "ln": "-> a.txt",
-	".git/HEAD": "ref", ".git/index": "index", "sub/.git/HEAD": "ref", "sub/f": "F",
-}
-
 // victims is what a process is killed in the midst of. Those that begin with
 // "undo" take back what was done before.
 func victims(t *testing.T) map[string]mutation {

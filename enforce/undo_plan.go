@@ -188,7 +188,7 @@ func (v *view) check(e *undo.Entered) (problem, why string) {
 		}
 	}
 	if e.Image != "" && e.Do != undo.Create && !v.log.Present(e) {
-		if _, now := v.log.Image(e); now == (pathguard.Facts{}) {
+		if v.log.Image(e) == (pathguard.Facts{}) {
 			return UndoGone, ruleImageGone
 		}
 		return UndoFailed, ruleImageChanged

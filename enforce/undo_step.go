@@ -127,7 +127,7 @@ func (b *takeBack) kept() error {
 		return nil
 	}
 	rule := ruleImageChanged
-	if _, now := b.log.Image(b.e); now == (pathguard.Facts{}) {
+	if b.log.Image(b.e) == (pathguard.Facts{}) {
 		rule = ruleImageGone
 	}
 	return &fault.Error{Code: fault.IOFailed, Resource: b.e.String(), Rule: rule}
@@ -182,7 +182,7 @@ func (b *takeBack) recreate(c *crossing) {
 func (b *takeBack) bring(c *crossing, do undo.Do, how undo.How, move func(*pathguard.Target, *pathguard.Store, string, pathguard.Facts) (pathguard.Written, error)) {
 	var held pathguard.Facts
 	b.steps(c, do, func(p *undo.Planned) {
-		_, held = b.log.Image(b.e)
+		held = b.log.Image(b.e)
 		p.How, p.Bring, p.Held = how, b.e.Image, held
 	})
 	c.perform = func(context.Context) error {
@@ -197,9 +197,8 @@ func (b *takeBack) bring(c *crossing, do undo.Do, how undo.How, move func(*pathg
 func (b *takeBack) fromCopy(c *crossing, do undo.Do) {
 	b.steps(c, do, func(*undo.Planned) {})
 	c.stage = func(o pathguard.WriteOptions) (*pathguard.Staged, error) {
-		path, _ := b.log.Image(b.e)
 		var err error
-		if b.image, err = os.Open(path); err != nil {
+		if b.image, err = b.log.OpenImage(b.e); err != nil {
 			return nil, &fault.Error{Code: fault.IOFailed, Resource: b.e.String(), Rule: ruleImageGone, Err: err}
 		}
 		o.Like = b.e.Like
@@ -262,8 +261,7 @@ func (b *takeBack) lengthen(c *crossing) {
 	var tail []byte
 	b.steps(c, undo.Append, func(p *undo.Planned) { p.Added = b.e.Added })
 	c.perform = func(context.Context) error {
-		path, _ := b.log.Image(b.e)
-		f, err := os.Open(path)
+		f, err := b.log.OpenImage(b.e)
 		if err != nil {
 			return &fault.Error{Code: fault.IOFailed, Resource: b.e.String(), Rule: ruleImageGone, Err: err}
 		}

@@ -41,7 +41,7 @@ func stateBeside(t *testing.T) string { return filepath.Join(t.TempDir(), "state
 // elsewhere is a state directory on another file system.
 func elsewhere(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "postern-test-")
+	dir, err := os.MkdirTemp("/dev/shm", "postern-test-") //nolint:usetesting // it is to be there
 	if err != nil {
 		testenv.Missing(t, "a second file system at /dev/shm")
 	}

@@ -24,10 +24,12 @@ func (t *Target) Remove(o WriteOptions) error {
 	switch {
 	case t.st.kind() != KindDir:
 		err = t.removeFile(o)
-	case o.Into != nil: // nothing was judged beneath it, so nothing may be there
-		return t.moveAll(context.Background(), func(n Name) error { return n.failure(unix.ENOTEMPTY) }, o)
-	default:
+	case o.Into == nil:
 		err = unlink(t.dir, t.base, unix.AT_REMOVEDIR)
+	case holdsOnly(t.dir, t.base, nil, 0): // nothing was judged beneath it, so nothing may be there
+		return t.moveDir(nil, o)
+	default:
+		err = unix.ENOTEMPTY
 	}
 	if err != nil {
 		return t.name.failure(err)

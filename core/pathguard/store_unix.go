@@ -157,6 +157,10 @@ func (t *Target) moveAll(ctx context.Context, judge func(Name) error, o WriteOpt
 	if err != nil {
 		return err
 	}
+	return t.moveDir(judged, o)
+}
+
+func (t *Target) moveDir(judged map[ident]bool, o WriteOptions) error {
 	if err := o.Into.takes(t, t.base, o.As); err != nil {
 		return t.name.failure(err)
 	}

@@ -108,7 +108,7 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 	if err != nil {
 		return err
 	}
-	w, state, err := o.state(env)
+	w, state, err := o.state(env) //nolint:contextcheck // an older state directory is brought up to date whole
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 		if !o.asJSON {
 			out.print(env.Out)
 		}
-		if err := o.ask(env); err != nil {
+		if err := askUndo(); err != nil {
 			return err
 		}
 	}
@@ -162,9 +162,9 @@ func (o *undoOptions) state(env *Env) (*workspace, *enforce.State, error) {
 	return w, state, err
 }
 
-// ask wants a yes from a person, at the terminal and nowhere else: what an agent
+// askUndo wants a yes from a person, at the terminal and nowhere else: what an agent
 // can send to stdin is no answer.
-func (o *undoOptions) ask(env *Env) error {
+func askUndo() error {
 	no := &fault.Error{
 		Code: fault.ConfirmMissing, Op: "undo", Rule: "a person has to say yes to it",
 		Hint: "run it on a terminal, or add --yes",

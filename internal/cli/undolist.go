@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -32,7 +33,7 @@ what, and whether it can be taken back now. the newest ` + strconv.Itoa(listDefa
 what other programs changed is not known to postern, and not listed`,
 		DisableFlagsInUseLine: true,
 		Args:                  exactly(),
-		RunE:                  func(*cobra.Command, []string) error { return o.list(env, all) },
+		RunE:                  func(cmd *cobra.Command, _ []string) error { return o.list(cmd.Context(), env, all) },
 		ValidArgsFunction:     cobra.NoFileCompletions,
 	}
 	textFlag(cmd, &o.session, "session", "S", "the changes of this session only")
@@ -62,12 +63,13 @@ type undoListJSON struct {
 	Damaged int             `json:"damaged"` // lines of the journals that can't be read
 }
 
-func (o *undoOptions) list(env *Env, all bool) (err error) {
-	_, state, err := o.state(env)
+func (o *undoOptions) list(ctx context.Context, env *Env, all bool) (err error) {
+	_, state, err := o.state(env) //nolint:contextcheck // an older state directory is brought up to date whole
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, state.Close()) }()
+	defer func() { err = errors.Join(err, state.Close()) }() //nolint:contextcheck // an interrupt does not keep it from the disk
+	_ = state.Recover(ctx) // else what was killed is shown as still running
 	limit := listDefault
 	if all {
 		limit = -1

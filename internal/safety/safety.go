@@ -42,9 +42,9 @@ func OfAction(a core.Action) Rating {
 
 var readOnly = Rating{Class: core.ReadOnly}
 
-// tools rates the tools that postern itself offers. write_file, edit_file and
-// move_file have the class that they have with undo; until it exists their
-// results say undoable: false.
+// tools rates the tools that postern itself offers, as they are with undo. A call
+// that does away with what undo does not cover is destructive, which its result
+// says.
 var tools = map[string]Rating{
 	"read_file":                 readOnly,
 	"read_text_file":            readOnly,

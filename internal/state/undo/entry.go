@@ -47,7 +47,7 @@ func (l *Log) Cover(c *Change) string {
 	if l.o.MaxEntries > 0 && len(c.Steps) > l.o.MaxEntries {
 		return "it touches more entries than undo.max_entries (" + strconv.Itoa(l.o.MaxEntries) + ")"
 	}
-	if _, err := l.images(); err != nil {
+	if err := l.images(); err != nil {
 		return "nothing can be kept: " + err.Error()
 	}
 	var bytes, entries int64
@@ -82,6 +82,10 @@ func (l *Log) plan(s *Planned, undoes bool) string {
 	if s.Bring != "" || s.Do != Replace && s.Do != Remove {
 		return ""
 	}
+	return l.planDisplaced(s, undoes)
+}
+
+func (l *Log) planDisplaced(s *Planned, undoes bool) string {
 	info := s.Target.Info()
 	near := l.store.Near(s.Target)
 	switch {
@@ -298,6 +302,7 @@ func (e *Entry) Options(i int) (o pathguard.WriteOptions) {
 		o.Into, o.As = e.l.store, s.Image
 	case Copied:
 		o.As = s.Temp
+	case Exchanged, Adopted:
 	}
 	return o
 }

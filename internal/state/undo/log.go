@@ -54,6 +54,8 @@ type Log struct {
 	alive func() (map[string]bool, error) // prefixes of ids of processes that act now
 	now   func() time.Time
 	lock  lock.File
+	// counting takes the lock of the count.
+	counting func() (release func(), err error)
 
 	mu      sync.Mutex
 	file    *os.File
@@ -73,7 +75,9 @@ func Open(stateDir string, o Options, alive func() (map[string]bool, error)) *Lo
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Log{dir: stateDir, o: o, alive: alive, now: o.Now, lock: lock.Open(filepath.Join(stateDir, lockName))}
+	l := &Log{dir: stateDir, o: o, alive: alive, now: o.Now, lock: lock.Open(filepath.Join(stateDir, lockName))}
+	l.counting = countingLock(l.lock)
+	return l
 }
 
 func (l *Log) join(name ...string) string {
@@ -81,35 +85,35 @@ func (l *Log) join(name ...string) string {
 }
 
 // images opens the store, and makes it when it is missing.
-func (l *Log) images() (*pathguard.Store, error) {
+func (l *Log) images() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.imagesLocked()
 }
 
-func (l *Log) imagesLocked() (*pathguard.Store, error) {
+func (l *Log) imagesLocked() error {
 	if l.store != nil {
-		return l.store, nil
+		return nil
 	}
 	if l.closed {
-		return nil, unusable("the journal is closed", nil)
+		return unusable("the journal is closed", nil)
 	}
 	if err := os.MkdirAll(l.join(imagesName), 0o700); err != nil {
-		return nil, unusable("the directory of the images can't be made", err)
+		return unusable("the directory of the images can't be made", err)
 	}
 	store, err := pathguard.OpenStore(l.join(imagesName))
 	if err != nil {
-		return nil, unusable("the directory of the images can't be opened", err)
+		return unusable("the directory of the images can't be opened", err)
 	}
 	l.store, l.overlay = store, overlay(l.join(imagesName))
-	return store, nil
+	return nil
 }
 
 // write appends whole lines to this process's journal.
 func (l *Log) write(lines []byte) (*os.File, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, err := l.imagesLocked(); err != nil {
+	if err := l.imagesLocked(); err != nil {
 		return nil, err
 	}
 	if l.file == nil || l.size > rotateAt || l.now().Sub(l.begun) > rotateDay {

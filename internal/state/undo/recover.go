@@ -47,7 +47,7 @@ func (l *Log) Recover(ctx context.Context, open OpenRoot) error {
 	if err != nil {
 		return err
 	}
-	if _, err := l.images(); err != nil {
+	if err := l.images(); err != nil {
 		return err
 	}
 	for _, t := range x.Txns {
@@ -355,101 +355,3 @@ func (s *scene) clean(state State) {
 		_ = os.Remove(s.l.join(imagesName, s.e.Image))
 	}
 }
-
-// tidy removes what is older than Options.Keep, and images that no journal
-// knows, and counts what is left.
-func (l *Log) tidy(x *Index) error {
-	all, err := l.list()
-	if err != nil {
-		return err
-	}
-	pinned, err := l.pinned(all)
-	if err != nil {
-		return err
-	}
-	old := l.now().Add(-l.o.Keep)
-	known := map[string]bool{}
-	for _, t := range x.Txns {
-		for _, e := range t.Steps {
-			if e.Image != "" && (t.Time.After(old) || pinned[t.ID]) {
-				known[e.Image] = true
-			}
-		}
-	}
-	for _, k := range all {
-		name := strings.TrimSuffix(k.path[strings.LastIndexByte(k.path, os.PathSeparator)+1:], pathguard.OldSuffix)
-		if !known[name] && (k.at.Before(old) || k.at.Before(l.now().Add(-orphanAge))) {
-			_ = remove(k.path)
-		}
-	}
-	if err := l.dropJournals(old); err != nil {
-		return err
-	}
-	return l.recount()
-}
-
-// dropJournals removes those that were last written before the oldest change
-// that is kept.
-func (l *Log) dropJournals(old time.Time) error {
-	names, err := journals(l.join())
-	if err != nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, name := range names {
-		info, err := os.Lstat(name)
-		if err == nil && info.ModTime().Before(old) && (l.file == nil || l.file.Name() != name) {
-			_ = os.Remove(name)
-		}
-	}
-	return nil
-}
-
-// recount makes the count right.
-func (l *Log) recount() error {
-	ctx, cancel := context.WithTimeout(context.Background(), roomWait)
-	defer cancel()
-	release, err := l.lock.Lock(ctx, roomKey)
-	if err != nil {
-		return unusable("the lock of the images can't be had", err)
-	}
-	defer release()
-	all, err := l.list()
-	if err != nil {
-		return err
-	}
-	var have counters
-	for _, k := range all {
-		have.bytes, have.entries = have.bytes+k.bytes, have.entries+k.entries
-	}
-	return l.writeRoom(have)
-}
-
-// Alone waits until no other undo runs, and keeps others from it until the
-// returned function is called.
-func (l *Log) Alone(ctx context.Context) (func(), error) { return l.lock.Lock(ctx, runKey) }
-
-// Present reports whether the image of a step is still there, as it was kept.
-func (l *Log) Present(e *Entered) bool {
-	if e.Image == "" {
-		return true
-	}
-	if _, err := l.images(); err != nil {
-		return false
-	}
-	now, was := l.store.Facts(e.Image), e.Kept
-	if now.Kind() == pathguard.KindDir {
-		return now.Ino == was.Ino
-	}
-	now.Dev, was.Dev = 0, 0 // numbered anew at each start of the machine, perhaps
-	return now == was && !none(now)
-}
-
-// Image is what the image of a step is now, and where.
-func (l *Log) Image(e *Entered) (path string, now pathguard.Facts) {
-	return l.join(imagesName, e.Image), l.store.Facts(e.Image)
-}
-
-// Read reads the journals.
-func (l *Log) Read() (*Index, error) { return Read(l.dir) }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/postern-gate/postern/internal/state/lock"
 )
 
 const (
@@ -32,9 +34,7 @@ type counters struct{ bytes, entries int64 }
 // that are in the way. With dry it only says whether it could. The answer is
 // "" for yes.
 func (l *Log) reserve(bytes, entries int64, dry bool) (why string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), roomWait)
-	defer cancel()
-	release, err := l.lock.Lock(ctx, roomKey)
+	release, err := l.counting()
 	if err != nil {
 		return "", unusable("the lock of the images can't be had", err)
 	}
@@ -58,15 +58,23 @@ func (l *Log) reserve(bytes, entries int64, dry bool) (why string, err error) {
 
 // free gives room back.
 func (l *Log) free(bytes, entries int64) {
-	ctx, cancel := context.WithTimeout(context.Background(), roomWait)
-	defer cancel()
-	release, err := l.lock.Lock(ctx, roomKey)
+	release, err := l.counting()
 	if err != nil {
 		return // it is counted anew when it matters
 	}
 	defer release()
 	if have, ok := l.readRoom(); ok {
 		_ = l.writeRoom(counters{max(0, have.bytes-bytes), max(0, have.entries-entries)})
+	}
+}
+
+// countingLock is the lock of the count. It is held for moments, and waited for
+// whether or not the call that needs it is still wanted.
+func countingLock(f lock.File) func() (func(), error) {
+	return func() (func(), error) {
+		ctx, cancel := context.WithTimeout(context.Background(), roomWait)
+		defer cancel()
+		return f.Lock(ctx, roomKey)
 	}
 }
 
