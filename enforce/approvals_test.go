@@ -388,7 +388,7 @@ func approvalTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, append([]string{"tool.call s://t"}, writes...), nil)
 		d.wait, d.deadline = 45*time.Second, 10*time.Minute
-		here, err := d.person.Attend()
+		here, err := d.person.Attend(t.Context())
 		d.must(err)
 		handler, ran := d.handler("s", "t", core.Mutating)
 		var ids []string
@@ -437,7 +437,7 @@ func approvalLongWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, writes, nil)
 		d.wait = 45 * time.Second
-		here, err := d.person.Attend()
+		here, err := d.person.Attend(t.Context())
 		d.must(err)
 		write := func(ctx context.Context) error {
 			_, err := d.call().Write(ctx, "a", []byte("x"), Call{})
@@ -519,7 +519,7 @@ func TestWaited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, writes, nil)
 			d.wait = time.Hour
-			here, err := d.person.Attend()
+			here, err := d.person.Attend(t.Context())
 			d.must(err)
 			var progress, aside, back atomic.Int32
 			answered := make(chan error, 1)

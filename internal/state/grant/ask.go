@@ -106,9 +106,9 @@ func (s *Store) Ask(ctx context.Context, b Binding, card Card, corr string, life
 		return nil, err
 	}
 	defer done()
-	s.sweep()
+	s.sweep(ctx)
 	name, now := b.exact(), s.clock.now()
-	if q, err := s.question(pendingDir, name); err == nil && !s.questionOver(q, now) {
+	if q, err := s.question(name); err == nil && !s.questionOver(q, now) {
 		return q, nil
 	}
 	if err := s.room(b.Agent); err != nil {
@@ -133,7 +133,7 @@ func (s *Store) Ask(ctx context.Context, b Binding, card Card, corr string, life
 func (s *Store) room(agent string) error {
 	all, own := s.names(pendingDir), 0
 	for _, name := range all {
-		if q, err := s.question(pendingDir, name); err == nil && q.For.Agent == agent {
+		if q, err := s.question(name); err == nil && q.For.Agent == agent {
 			own++
 		}
 	}
@@ -165,7 +165,7 @@ const (
 // between the looks.
 func (s *Store) Wait(ctx context.Context, q *Question, tick func()) *Grant {
 	for pause := pollMin; ; pause = min(pause*3/2, pollMax) {
-		if g, _, err := s.answer(grantsDir, q.ID); err == nil {
+		if g, err := s.answer(grantsDir, q.ID); err == nil {
 			return g
 		}
 		if s.questionOver(q, s.clock.now()) || s.exists(spentDir, q.ID) {
@@ -193,7 +193,7 @@ func (s *Store) paused(agent string) bool {
 
 func (s *Store) agent(name string) (*agentRecord, error) {
 	var r agentRecord
-	_, err := s.read(agentsDir, agentFile(name), "agent", &r)
+	err := s.read(agentsDir, agentFile(name), "agent", &r)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &agentRecord{Agent: name}, nil
 	}

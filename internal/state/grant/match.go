@@ -3,7 +3,6 @@
 package grant
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/postern-gate/postern/core/glob"
@@ -81,17 +80,17 @@ func AroundOf(b *Binding) string {
 	return root + "://" + dir + "**"
 }
 
-// checkPattern refuses a pattern that isn't one, or doesn't cover the question.
-func checkPattern(g *Grant) error {
+// patternRule is what is wrong with a pattern, "" if nothing is.
+func (g *Grant) patternRule() string {
 	root, text, ok := strings.Cut(g.Pattern, "://")
 	if !ok || root == "" {
-		return errors.New("a pattern begins with its root, as project://src/**")
+		return "a pattern begins with its root, as project://src/**"
 	}
 	if _, err := glob.Compile(text); err != nil {
-		return errors.New("the pattern is not valid: " + err.Error())
+		return "the pattern is not valid: " + err.Error()
 	}
 	if !g.matches(&g.For) {
-		return errors.New("the pattern does not cover what is asked")
+		return "the pattern does not cover what is asked"
 	}
-	return nil
+	return ""
 }

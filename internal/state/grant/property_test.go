@@ -130,7 +130,7 @@ func (m *model) spend() {
 
 // spendOnce counts what got through.
 func (m *model) spendOnce(id string, b Binding) error {
-	g, _, readErr := m.store.answer(grantsDir, id)
+	g, readErr := m.store.answer(grantsDir, id)
 	_, err := m.store.Spend(context.Background(), id, &b, "c")
 	if err != nil {
 		return err

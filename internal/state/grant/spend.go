@@ -65,7 +65,7 @@ func (s *Store) Spend(ctx context.Context, id string, b *Binding, corr string) (
 // spendable returns the answer if it is a yes that holds for the binding now.
 // The caller holds the lock.
 func (s *Store) spendable(id string, b *Binding) (*Grant, error) {
-	g, _, err := s.answer(grantsDir, id)
+	g, err := s.answer(grantsDir, id)
 	switch {
 	case s.exists(spentDir, id) || errors.Is(err, fs.ErrNotExist):
 		return nil, gone()
