@@ -52,7 +52,7 @@ func (c *handClock) clock() grant.Clock {
 	}
 }
 
-func newDesk(t *testing.T, ask []string, spec map[string]string) *desk {
+func newDesk(t testing.TB, ask []string, spec map[string]string) *desk {
 	t.Helper()
 	d := &desk{
 		clock: &handClock{from: time.Now()}, deadline: 15 * time.Minute,
@@ -126,11 +126,8 @@ func (d *desk) told() map[string]int {
 	d.t.Helper()
 	n := map[string]int{}
 	d.must(d.state.Problem())
-	t, ok := d.t, d.t != nil
-	if ok {
-		for _, r := range records(t, d.state.Path()) {
-			n[fmt.Sprint(r["event"])]++
-		}
+	for _, r := range records(d.t, d.state.Path()) {
+		n[fmt.Sprint(r["event"])]++
 	}
 	return n
 }

@@ -32,20 +32,20 @@ func (s *Store) Find(b *Binding) Found {
 	if f.Paused = s.paused(b.Agent); f.Paused || len(all) == 0 {
 		return f
 	}
-	now := s.clock.now()
+	now, p := s.clock.now(), b.prints()
 	for _, g := range all {
 		if s.over(g, now) {
 			continue
 		}
 		switch {
 		case g.Kind == No:
-			f.Denied = f.Denied || g.For.exact() == b.exact()
-			f.Near = f.Near || g.For.sameCall() == b.sameCall()
-		case g.covers(b):
+			f.Denied = f.Denied || g.prints().exact == p.exact
+			f.Near = f.Near || g.prints().sameCall == p.sameCall
+		case g.covers(b, p):
 			if f.Grant == nil || f.Grant.Kind == Once { // what lasts is not used up
 				f.Grant = g
 			}
-		case g.Kind == Once && g.For.sameCall() == b.sameCall():
+		case g.Kind == Once && g.prints().sameCall == p.sameCall:
 			f.Near, f.Stale = true, true
 		}
 	}
@@ -92,6 +92,7 @@ func (s *Store) fresh(name string) known {
 	if err != nil || unseal(s.key, "answer", name, data, &g) != nil || g.ID != name {
 		return known{}
 	}
+	g.kept = g.For.prints()
 	return known{info, &g}
 }
 

@@ -8,15 +8,16 @@ import (
 	"github.com/postern-gate/postern/core/glob"
 )
 
-// covers reports whether the yes is for a call with this binding.
-func (g *Grant) covers(b *Binding) bool {
+// covers reports whether the yes is for a call with this binding, whose prints
+// are p.
+func (g *Grant) covers(b *Binding, p *prints) bool {
 	switch g.Kind {
 	case Once:
-		return g.For.exact() == b.exact()
+		return g.prints().exact == p.exact
 	case Session:
-		return !b.Destructive() && g.For.sameCall() == b.sameCall()
+		return !b.Destructive() && g.prints().sameCall == p.sameCall
 	case Until:
-		return !b.Destructive() && b.Agent != "" && g.For.anySession() == b.anySession()
+		return !b.Destructive() && b.Agent != "" && g.prints().anySession == p.anySession
 	case Pattern:
 		return g.matches(b)
 	case No:
