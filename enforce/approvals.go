@@ -5,6 +5,7 @@ package enforce
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -68,7 +69,7 @@ func (a *Approvals) Close() error {
 	}
 	err := a.self.Leave()
 	a.self = nil
-	return err
+	return errors.Join(err, a.store.Sweep(context.Background()))
 }
 
 // process is the name of the locked file that proves that this process lives.
