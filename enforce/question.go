@@ -159,7 +159,8 @@ func (a *asks) add(action core.Action, r core.Resource, list string) {
 // question is what a person would be asked now.
 func (c *crossing) question() *Question {
 	about, etag := c.about()
-	k := &c.gate.o.Asking
+	k := c.gate.asking()
+	c.diff = k.Diff
 	q := &Question{
 		Corr: c.corr, Verdict: c.verdict, Etag: etag,
 		Request: core.Request{Subject: c.gate.o.Subject, Action: c.action, Resource: about},
