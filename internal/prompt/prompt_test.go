@@ -99,12 +99,23 @@ func TestAnswers(t *testing.T) {
 		kind grant.Kind
 		ok   bool
 	}{
-		{plain, "y", once, grant.Once, true}, {plain, "YES", once, grant.Once, true}, {plain, "s", once, grant.Session, true},
-		{plain, "p", once, grant.Pattern, true}, {Card{}, "p", once, grant.Once, false}, {plain, "n", once, grant.No, true},
-		{plain, "", once, grant.Once, false}, {plain, "yn", once, grant.Once, false}, {plain, "l", once, "", true},
-		{hard, "y", once, grant.Once, false}, {hard, "s", once, grant.Once, false}, {hard, "", once, grant.Once, false},
-		{hard, "abcd", once, grant.Once, true}, {hard, "abce", once, grant.Once, false}, {hard, "no", once, grant.No, true},
-		{plain, "y", grant.Answer{Kind: grant.Session}, grant.Session, true}, {plain, "p", grant.Answer{Kind: grant.Session}, grant.Session, false},
+		{plain, "y", once, grant.Once, true},
+		{plain, "YES", once, grant.Once, true},
+		{plain, "s", once, grant.Session, true},
+		{plain, "p", once, grant.Pattern, true},
+		{Card{}, "p", once, grant.Once, false},
+		{plain, "n", once, grant.No, true},
+		{plain, "", once, grant.Once, false},
+		{plain, "yn", once, grant.Once, false},
+		{plain, "l", once, "", true},
+		{hard, "y", once, grant.Once, false},
+		{hard, "s", once, grant.Once, false},
+		{hard, "", once, grant.Once, false},
+		{hard, "abcd", once, grant.Once, true},
+		{hard, "abce", once, grant.Once, false},
+		{hard, "no", once, grant.No, true},
+		{plain, "y", grant.Answer{Kind: grant.Session}, grant.Session, true},
+		{plain, "p", grant.Answer{Kind: grant.Session}, grant.Session, false},
 	} {
 		a, ok := tc.card.answer(tc.line, tc.yes)
 		if ok != tc.ok || ok && a.Kind != tc.kind {
