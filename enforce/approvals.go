@@ -5,6 +5,7 @@ package enforce
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -68,16 +69,16 @@ func (a *Approvals) Close() error {
 	}
 	err := a.self.Leave()
 	a.self = nil
-	return err
+	return errors.Join(err, a.store.Sweep(context.Background()))
 }
 
 // process is the name of the locked file that proves that this process lives.
-func (a *Approvals) process() (string, error) {
+func (a *Approvals) process(ctx context.Context) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.self == nil {
 		var err error
-		if a.self, err = a.store.Appear(); err != nil {
+		if a.self, err = a.store.Appear(ctx); err != nil {
 			return "", err
 		}
 	}
@@ -95,7 +96,7 @@ type permission struct {
 // Approve looks for a yes, and else asks: it waits where somebody is there, and
 // otherwise refuses with the command that approves it.
 func (a *Approvals) Approve(ctx context.Context, q *Question) (Permission, error) {
-	b, err := a.binding(q)
+	b, err := a.binding(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +196,7 @@ func (a *Approvals) await(ctx context.Context, q *Question, asked *grant.Questio
 
 // Spend uses the yes.
 func (p *permission) Spend(ctx context.Context, now *Question) (string, error) {
-	b, err := p.a.binding(now)
+	b, err := p.a.binding(ctx, now)
 	if err == nil && p.once {
 		err = now.hash(b)
 	}
@@ -207,7 +208,7 @@ func (p *permission) Spend(ctx context.Context, now *Question) (string, error) {
 }
 
 // binding is the question as the store keeps it, without what the objects hold.
-func (a *Approvals) binding(q *Question) (*grant.Binding, error) {
+func (a *Approvals) binding(ctx context.Context, q *Question) (*grant.Binding, error) {
 	s := q.Request.Subject
 	b := &grant.Binding{
 		Asker:  grant.Asker{Agent: s.Agent, Session: q.HostSession, Host: q.HostSession != "", Source: s.Source},
@@ -217,7 +218,7 @@ func (a *Approvals) binding(q *Question) (*grant.Binding, error) {
 	if !b.Host {
 		var err error
 		b.Session = s.Session
-		if b.Process, err = a.process(); err != nil {
+		if b.Process, err = a.process(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -52,7 +52,7 @@ func (c *handClock) clock() grant.Clock {
 	}
 }
 
-func newDesk(t *testing.T, ask []string, spec map[string]string) *desk {
+func newDesk(t testing.TB, ask []string, spec map[string]string) *desk {
 	t.Helper()
 	d := &desk{
 		clock: &handClock{from: time.Now()}, deadline: 15 * time.Minute,
@@ -78,7 +78,8 @@ func newDesk(t *testing.T, ask []string, spec map[string]string) *desk {
 }
 
 func (d *desk) parts(o *Options) {
-	o.Recorder, o.Locker, o.Approver, o.Asking = d.state, d.state, d.approvals, d.asking
+	o.Recorder, o.Locker, o.Approver = d.state, d.state, d.approvals
+	o.Asking = func() Asking { return d.asking }
 	o.Subject = core.Subject{Agent: "a1", Session: "connection", Source: "serve", Level: core.LevelSDK, Proven: true}
 }
 
@@ -93,7 +94,19 @@ func (d *desk) call(change ...func(*Options)) *Gate {
 	return g
 }
 
-func session(name string) func(*Options) { return func(o *Options) { o.Asking.HostSession = name } }
+// says changes what the door knows of one call.
+func says(change func(*Asking)) func(*Options) {
+	return func(o *Options) {
+		before := o.Asking
+		o.Asking = func() Asking {
+			a := before()
+			change(&a)
+			return a
+		}
+	}
+}
+
+func session(name string) func(*Options) { return says(func(a *Asking) { a.HostSession = name }) }
 
 var approveHint = regexp.MustCompile(`postern approve ([0-9a-z]{8})$`)
 
@@ -126,11 +139,8 @@ func (d *desk) told() map[string]int {
 	d.t.Helper()
 	n := map[string]int{}
 	d.must(d.state.Problem())
-	t, ok := d.t, d.t != nil
-	if ok {
-		for _, r := range records(t, d.state.Path()) {
-			n[fmt.Sprint(r["event"])]++
-		}
+	for _, r := range records(d.t, d.state.Path()) {
+		n[fmt.Sprint(r["event"])]++
 	}
 	return n
 }
@@ -334,10 +344,10 @@ func approvalTOCTOU(t *testing.T) {
 func approvalWrongPreview(t *testing.T) {
 	d := newDesk(t, []string{"fs.create project://"}, nil)
 	door := func(sent, rewritten string) error { // a door that rewrites
-		_, err := d.call(func(o *Options) {
-			o.Asking.Digest = func() string { return rewritten }
-			o.Asking.Says = []Detail{{"client", "it sent something"}}
-		}).MakeDir(t.Context(), rewritten, Call{})
+		_, err := d.call(says(func(a *Asking) {
+			a.Digest = func() string { return rewritten }
+			a.Says = []Detail{{"client", "it sent something"}}
+		})).MakeDir(t.Context(), rewritten, Call{})
 		if sent == rewritten {
 			t.Error("nothing was rewritten")
 		}
@@ -388,7 +398,7 @@ func approvalTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, append([]string{"tool.call s://t"}, writes...), nil)
 		d.wait, d.deadline = 45*time.Second, 10*time.Minute
-		here, err := d.person.Attend()
+		here, err := d.person.Attend(t.Context())
 		d.must(err)
 		handler, ran := d.handler("s", "t", core.Mutating)
 		var ids []string
@@ -437,7 +447,7 @@ func approvalLongWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, writes, nil)
 		d.wait = 45 * time.Second
-		here, err := d.person.Attend()
+		here, err := d.person.Attend(t.Context())
 		d.must(err)
 		write := func(ctx context.Context) error {
 			_, err := d.call().Write(ctx, "a", []byte("x"), Call{})
@@ -499,7 +509,7 @@ func approvalFatigue(t *testing.T) {
 		t.Errorf("%d questions", n)
 	}
 	asked(t, write(d.call(), "docs/a"), fault.PolicyAsk)
-	_, err := d.call(func(o *Options) { o.Asking.Tool, o.Asking.Class = "delete_file", core.Destructive }).Delete(t.Context(), "src/1.go", false, Call{Confirm: true})
+	_, err := d.call(says(func(a *Asking) { a.Tool, a.Class = "delete_file", core.Destructive })).Delete(t.Context(), "src/1.go", false, Call{Confirm: true})
 	asked(t, err, fault.PolicyAsk)
 	asked(t, write(d.call(session("T")), "src/1.go"), fault.PolicyAsk)
 	if n := len(d.person.Pending()); n != 3 {
@@ -519,14 +529,14 @@ func TestWaited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, writes, nil)
 			d.wait = time.Hour
-			here, err := d.person.Attend()
+			here, err := d.person.Attend(t.Context())
 			d.must(err)
 			var progress, aside, back atomic.Int32
 			answered := make(chan error, 1)
-			g := d.call(func(o *Options) {
-				o.Asking.Progress = func(time.Duration, time.Duration) { progress.Add(1) }
-				o.Asking.Aside = func() func() error { aside.Add(1); return func() error { back.Add(1); return nil } }
-			})
+			g := d.call(says(func(a *Asking) {
+				a.Progress = func(time.Duration, time.Duration) { progress.Add(1) }
+				a.Aside = func() func() error { aside.Add(1); return func() error { back.Add(1); return nil } }
+			}))
 			go func() {
 				_, err := g.Write(t.Context(), "a", []byte("x"), Call{})
 				answered <- err

@@ -96,10 +96,10 @@ func (c *crossing) change() string {
 		after = append(slices.Clone(before), after...)
 	}
 	sizes := fmt.Sprintf("%d bytes, sha256 %x\nbecome\n%d bytes, sha256 %x", len(before), sha256.Sum256(before), len(after), sha256.Sum256(after))
-	if c.gate.o.Asking.Diff == nil || noText(before) || noText(after) {
+	if c.diff == nil || noText(before) || noText(after) {
 		return sizes
 	}
-	text, complete := c.gate.o.Asking.Diff(o.name.String(), before, after)
+	text, complete := c.diff(o.name.String(), before, after)
 	switch {
 	case text == "":
 		return "nothing in it changes"

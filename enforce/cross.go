@@ -31,6 +31,7 @@ type crossing struct {
 	proposed *[]byte // content that will be written
 	appends  bool    // to what is there
 	flags    []Detail
+	diff     func(name string, before, after []byte) (text string, complete bool)
 
 	corr    string
 	verdict core.Verdict             // the strictest so far

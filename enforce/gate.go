@@ -66,7 +66,9 @@ type Options struct {
 	Clock     Clock    // nil: the system's clock
 	Watcher   *Watcher // nil: nothing can be watched
 	Subject   core.Subject
-	Asking    Asking // of the one call that the gate is for
+	// Asking returns what the door knows of the one call that the gate is for;
+	// it is called where a person is asked. It may be nil.
+	Asking func() Asking
 	// PolicyFile is where a person would allow what the policy asks about; it
 	// is named in refusals only.
 	PolicyFile string
@@ -121,6 +123,13 @@ func New(o Options) (*Gate, error) {
 
 // Workspace returns the roots that the gate guards.
 func (g *Gate) Workspace() *pathguard.Workspace { return g.o.Workspace }
+
+func (g *Gate) asking() Asking {
+	if g.o.Asking == nil {
+		return Asking{}
+	}
+	return g.o.Asking()
+}
 
 // WithSubject returns a gate over the same parts for another subject.
 func (g *Gate) WithSubject(s core.Subject) *Gate {

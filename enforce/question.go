@@ -161,7 +161,8 @@ func (a *asks) add(action core.Action, r core.Resource, list string) {
 // question is what a person would be asked now.
 func (c *crossing) question() *Question {
 	about, etag := c.about()
-	k := &c.gate.o.Asking
+	k := c.gate.asking()
+	c.diff = k.Diff
 	q := &Question{
 		Corr: c.corr, Verdict: c.verdict, Etag: etag,
 		Request: core.Request{Subject: c.gate.o.Subject, Action: c.action, Resource: about},
@@ -252,7 +253,7 @@ func (o *operand) object() Object {
 func hashOf(name pathguard.Name, etag string) (string, error) {
 	f, err := name.Open()
 	if err != nil {
-		return "unreadable", nil //nolint:nilerr // nobody can read it: the etag has to do
+		return "unreadable", nil // nobody can read it: the etag has to do
 	}
 	defer f.Close()
 	if f.Fingerprint().String() != etag {

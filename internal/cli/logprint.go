@@ -71,6 +71,10 @@ func because(r *records.Record) string {
 		return plain(r.Code) + ": " + plain(r.Reason)
 	case r.Op == "log":
 		return plain(r.Reason)
+	case r.Event == "approved":
+		return plain(r.Kind) + ", by " + plain(r.Approver)
+	case r.Event == "expired" || r.Event == "withdrawn" || r.Event == "paused":
+		return plain(r.Reason)
 	case r.Found != "":
 		return "found " + plain(r.Found)
 	default:

@@ -106,7 +106,7 @@ func (o *serveOptions) serve(ctx context.Context, env *Env, dirs []string) (err 
 	}
 	o.unknownAgent(env, w.live.Current())
 	approvals := state.Approvals(enforce.ApprovalOptions{Times: w.askTimes})
-	defer func() { err = errors.Join(err, approvals.Close()) }()
+	defer func() { err = errors.Join(err, approvals.Close()) }() //nolint:contextcheck // an interrupt ends the session all the same
 	server, err := o.server(env, w, state, approvals)
 	if err != nil {
 		return err

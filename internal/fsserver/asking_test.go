@@ -20,6 +20,7 @@ import (
 type asker struct {
 	takes time.Duration
 	aside bool // the call is told that it waits
+	tells bool // and its client
 	open  chan struct{}
 
 	mu    sync.Mutex
@@ -33,6 +34,9 @@ func (a *asker) Approve(ctx context.Context, q *enforce.Question) (enforce.Permi
 	back := func() error { return nil }
 	if a.aside {
 		back = q.Aside()
+	}
+	if a.tells {
+		q.Progress(5*time.Second, 45*time.Second)
 	}
 	var after <-chan time.Time
 	if a.open == nil {
@@ -124,6 +128,20 @@ func TestQuestionOfACall(t *testing.T) {
 	}
 	if edited.Tool != "edit_file" || deleted.Class.String() != "destructive" || deleted.Change() != "" {
 		t.Errorf("%+v, %+v", edited, deleted)
+	}
+}
+
+// TestWaitIsTold: a client that asks for progress hears that a person is asked.
+func TestWaitIsTold(t *testing.T) {
+	w := newWorld(t, map[string]string{"a": "A"}, later)
+	w.setup.Rules = map[string]string{"fs.write": "ask"}
+	a := &asker{tells: true}
+	c := w.asks(a)
+	c.request("tools/call", map[string]any{
+		"name": "write_file", "arguments": args{"path": "a", "content": "x"}, "_meta": map[string]any{"progressToken": "p"},
+	})
+	if len(c.progress) != 1 || !strings.Contains(c.progress[0], `"progress":5,"total":45,"message":"a person is asked"`) {
+		t.Errorf("%v", c.progress)
 	}
 }
 

@@ -251,7 +251,7 @@ func (s *server) invoke(ctx context.Context, c *call) (res mcpserver.Result) {
 	c.roots = s.view(ctx, c.session)
 	options := s.o.Gate
 	options.Subject.Session = c.session.ID()
-	options.Asking = c.asking(ctx)
+	options.Asking = func() enforce.Asking { return c.asking(ctx) }
 	if !c.roots.all {
 		options.Decider = narrowed{options.Decider, c.roots}
 	}

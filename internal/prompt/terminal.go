@@ -132,17 +132,24 @@ func (t *Terminal) ask(ctx context.Context, prompt string, gone func() error) (s
 			case k.at.Before(hears):
 			case k.char == '\r' || k.char == '\n':
 				return strings.TrimSpace(string(line)), t.print("\n")
-			case k.char == backspace || k.char == del:
-				if len(line) > 0 {
-					line = line[:len(line)-1]
-					_ = t.print("\b \b")
-				}
-			case k.char >= ' ' && k.char < del && len(line) < maxAnswer:
-				line = append(line, k.char)
-				_ = t.print(string(rune(k.char)))
+			default:
+				line = t.edit(line, k.char)
 			}
 		}
 	}
+}
+
+// edit adds a character to the line that is typed, or takes one away.
+func (t *Terminal) edit(line []byte, char byte) []byte {
+	switch {
+	case (char == backspace || char == del) && len(line) > 0:
+		_ = t.print("\b \b")
+		return line[:len(line)-1]
+	case char >= ' ' && char < del && len(line) < maxAnswer:
+		_ = t.print(string(rune(char)))
+		return append(line, char)
+	}
+	return line
 }
 
 // lookEvery is how often it is looked whether a question is still one.

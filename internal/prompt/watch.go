@@ -23,7 +23,7 @@ var ErrLater = errors.New("later")
 // Watch shows each question as it comes, until ctx ends or the person presses
 // ctrl-c, which is ErrInterrupted. While it runs, calls wait for it.
 func Watch(ctx context.Context, store *grant.Store, t *Terminal) error {
-	here, err := store.Attend()
+	here, err := store.Attend(ctx)
 	if err != nil {
 		return err
 	}

@@ -72,10 +72,10 @@ func (s *Store) open(id string) (*Question, string, error) {
 	if _, err := s.secret(false); err != nil {
 		return nil, "", unknown(id)
 	}
-	if g, _, err := s.answer(grantsDir, id); err == nil {
+	if g, err := s.answer(grantsDir, id); err == nil {
 		return nil, "", decided(id, g.Said())
 	}
-	if g, _, err := s.answer(spentDir, id); err == nil {
+	if g, err := s.answer(spentDir, id); err == nil {
 		return nil, "", decided(id, g.Said())
 	}
 	if s.exists(grantsDir, id) || s.exists(spentDir, id) {
@@ -85,7 +85,7 @@ func (s *Store) open(id string) (*Question, string, error) {
 		return nil, "", expired(id)
 	}
 	for _, name := range s.names(pendingDir) {
-		if q, err := s.question(pendingDir, name); err == nil && q.ID == id {
+		if q, err := s.question(name); err == nil && q.ID == id {
 			return q, name, nil
 		}
 	}
@@ -98,35 +98,18 @@ func (s *Store) granted(q *Question, a Answer, now Moment) (*Grant, error) {
 		ID: q.ID, Corr: q.Corr, Kind: a.Kind, For: q.For, Given: now,
 		Approver: a.Approver, Shown: a.Shown, Pattern: a.Pattern,
 	}
-	rule := ""
-	switch {
-	case a.Kind == No:
+	switch a.Kind {
+	case No:
 		g.Life = NoLife
 		return g, nil
-	case a.Kind == Once: // one deadline for the question and its answer
+	case Once: // one deadline for the question and its answer
 		g.Given, g.Life = q.Asked, q.Life
-	case a.Kind != Session && a.Kind != Pattern && a.Kind != Until:
-		rule = "there is no such kind of approval"
-	case q.For.Destructive():
-		rule = "what can't be taken back is approved once, each time"
-	case a.Kind == Pattern:
+	case Session, Pattern:
 		g.Life = SessionLife
-		if err := checkPattern(g); err != nil {
-			rule = err.Error()
-		}
-		if q.For.Private {
-			rule = "no pattern may cover a name of the built-in lists"
-		}
-	case a.Kind == Session:
-		g.Life = SessionLife
-	case q.For.Agent == "":
-		rule = "the door names no agent, so it can be approved for its session only"
-	case a.Life <= 0 || a.Life > MaxUntil:
-		rule = "the time must lie in the next 7 days"
-	default:
+	case Until:
 		g.Life = a.Life
 	}
-	if rule != "" {
+	if rule := g.mayNot(); rule != "" {
 		return nil, &fault.Error{Code: fault.RequestInvalid, Resource: q.ID, Rule: rule, Hint: "postern approve " + q.ID}
 	}
 	if len(s.names(grantsDir)) >= MaxAll {
@@ -135,12 +118,33 @@ func (s *Store) granted(q *Question, a Answer, now Moment) (*Grant, error) {
 	return g, nil
 }
 
+// mayNot is why the yes may not be given, "" if it may.
+func (g *Grant) mayNot() string {
+	switch {
+	case g.Kind == Once:
+		return ""
+	case g.Kind != Session && g.Kind != Pattern && g.Kind != Until:
+		return "there is no such kind of approval"
+	case g.For.Destructive():
+		return "what can't be taken back is approved once, each time"
+	case g.Kind == Pattern && g.For.Private:
+		return "no pattern may cover a name of the built-in lists"
+	case g.Kind == Pattern:
+		return g.patternRule()
+	case g.Kind == Until && g.For.Agent == "":
+		return "the door names no agent, so it can be approved for its session only"
+	case g.Kind == Until && (g.Life <= 0 || g.Life > MaxUntil):
+		return "the time must lie in the next 7 days"
+	}
+	return ""
+}
+
 // count keeps the number of a person's noes in a row, the last of which pauses
 // the agent.
 func (s *Store) count(agent string, g *Grant) error {
 	r, err := s.agent(agent)
 	if err != nil {
-		return nil // which is paused until a person resumes it
+		return nil //nolint:nilerr // it is paused until a person resumes it
 	}
 	if g.Kind != No {
 		if r.Noes == 0 {

@@ -32,20 +32,20 @@ func (s *Store) Find(b *Binding) Found {
 	if f.Paused = s.paused(b.Agent); f.Paused || len(all) == 0 {
 		return f
 	}
-	now := s.clock.now()
+	now, p := s.clock.now(), b.prints()
 	for _, g := range all {
 		if s.over(g, now) {
 			continue
 		}
 		switch {
 		case g.Kind == No:
-			f.Denied = f.Denied || g.For.exact() == b.exact()
-			f.Near = f.Near || g.For.sameCall() == b.sameCall()
-		case g.covers(b):
+			f.Denied = f.Denied || g.prints().exact == p.exact
+			f.Near = f.Near || g.prints().sameCall == p.sameCall
+		case g.covers(b, p):
 			if f.Grant == nil || f.Grant.Kind == Once { // what lasts is not used up
 				f.Grant = g
 			}
-		case g.Kind == Once && g.For.sameCall() == b.sameCall():
+		case g.Kind == Once && g.prints().sameCall == p.sameCall:
 			f.Near, f.Stale = true, true
 		}
 	}
@@ -92,6 +92,7 @@ func (s *Store) fresh(name string) known {
 	if err != nil || unseal(s.key, "answer", name, data, &g) != nil || g.ID != name {
 		return known{}
 	}
+	g.kept = g.For.prints()
 	return known{info, &g}
 }
 
@@ -106,9 +107,9 @@ func (s *Store) Ask(ctx context.Context, b Binding, card Card, corr string, life
 		return nil, err
 	}
 	defer done()
-	s.sweep()
+	s.sweep(ctx)
 	name, now := b.exact(), s.clock.now()
-	if q, err := s.question(pendingDir, name); err == nil && !s.questionOver(q, now) {
+	if q, err := s.question(name); err == nil && !s.questionOver(q, now) {
 		return q, nil
 	}
 	if err := s.room(b.Agent); err != nil {
@@ -133,7 +134,7 @@ func (s *Store) Ask(ctx context.Context, b Binding, card Card, corr string, life
 func (s *Store) room(agent string) error {
 	all, own := s.names(pendingDir), 0
 	for _, name := range all {
-		if q, err := s.question(pendingDir, name); err == nil && q.For.Agent == agent {
+		if q, err := s.question(name); err == nil && q.For.Agent == agent {
 			own++
 		}
 	}
@@ -165,7 +166,7 @@ const (
 // between the looks.
 func (s *Store) Wait(ctx context.Context, q *Question, tick func()) *Grant {
 	for pause := pollMin; ; pause = min(pause*3/2, pollMax) {
-		if g, _, err := s.answer(grantsDir, q.ID); err == nil {
+		if g, err := s.answer(grantsDir, q.ID); err == nil {
 			return g
 		}
 		if s.questionOver(q, s.clock.now()) || s.exists(spentDir, q.ID) {
@@ -193,7 +194,7 @@ func (s *Store) paused(agent string) bool {
 
 func (s *Store) agent(name string) (*agentRecord, error) {
 	var r agentRecord
-	_, err := s.read(agentsDir, agentFile(name), "agent", &r)
+	err := s.read(agentsDir, agentFile(name), "agent", &r)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &agentRecord{Agent: name}, nil
 	}

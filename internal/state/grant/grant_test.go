@@ -91,7 +91,7 @@ func TestEveryBindingCounts(t *testing.T) {
 	}
 	stale := map[string]bool{"state": true, "hash": true, "tree": true}
 	w := newWorld(t)
-	presence, err := w.store.Appear()
+	presence, err := w.store.Appear(t.Context())
 	w.must(err)
 	b.Process = presence.Name
 	q := w.ask(b)
@@ -516,7 +516,7 @@ func TestPresence(t *testing.T) {
 	if w.store.Attended(t.Context()) {
 		t.Error("attended by nobody")
 	}
-	p, err := w.store.Attend()
+	p, err := w.store.Attend(t.Context())
 	w.must(err)
 	if !w.open(nil).Attended(t.Context()) {
 		t.Error("not attended")
@@ -534,7 +534,7 @@ func TestPresence(t *testing.T) {
 // TestSessionEnds: with a process its questions and yeses end.
 func TestSessionEnds(t *testing.T) {
 	w := newWorld(t)
-	p, err := w.store.Appear()
+	p, err := w.store.Appear(t.Context())
 	w.must(err)
 	b := write1()
 	b.Host, b.Process = false, p.Name

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 package grant
 
 import (
@@ -7,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +21,7 @@ const (
 	killDir  = "POSTERN_TEST_GRANT_DIR"
 	killWhat = "POSTERN_TEST_GRANT_DO"
 	killStep = "POSTERN_TEST_GRANT_STEP"
+	killFull = "POSTERN_TEST_GRANT_FULL"
 )
 
 // TestMain runs the victim of TestKilled.
@@ -47,6 +51,12 @@ func victim(dir string) {
 			}
 		},
 	})
+	if os.Getenv(killFull) != "" { // writes beyond a few bytes fail, as on a full disk
+		signal.Ignore(syscall.SIGXFSZ)
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 200, Max: 200}); err != nil {
+			panic(err)
+		}
+	}
 	b := write1()
 	ctx := context.Background()
 	what, id, _ := strings.Cut(os.Getenv(killWhat), " ")
@@ -160,5 +170,46 @@ func (w *world) afterKill(what string, at int, id string) {
 	}
 	if w.spend(g.ID, b) == nil {
 		bad("the next yes, twice")
+	}
+}
+
+// TestFullDisk: where a file can't be written whole nothing is asked or
+// answered, no part of it is left, and what needs no new file goes on.
+func TestFullDisk(t *testing.T) {
+	for _, full := range []bool{true, false} {
+		for _, what := range []string{"ask", "approve", "deny", "spend", "revoke"} {
+			w := newWorld(t)
+			w.store = Open(w.dir, Options{})
+			id := ""
+			switch what {
+			case "approve", "deny":
+				id = w.ask(write1()).ID
+			case "spend", "revoke":
+				id = w.decide(w.ask(write1()), Once).ID
+			case "ask":
+				w.must(w.store.Resume(t.Context(), "a", "x")) // so that the key is there
+			}
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), killDir+"="+w.dir, killWhat+"="+what+" "+id)
+			if full {
+				cmd.Env = append(cmd.Env, killFull+"=1")
+			}
+			out, err := cmd.Output()
+			w.must(err)
+			works := !full || what == "spend" || what == "revoke"
+			if ok := strings.HasSuffix(string(out), "<nil>\n"); ok != works {
+				t.Errorf("full %v, %s: %s", full, what, out)
+			}
+			for _, dir := range []string{"pending", "grants"} {
+				for _, name := range files(t, w.path(dir)) {
+					if strings.HasPrefix(name, ".") {
+						t.Errorf("full %v, %s: %s is left in %s", full, what, name, dir)
+					}
+				}
+			}
+			if b := write1(); full && (what == "approve" || what == "deny") && (w.store.Find(&b) != (Found{}) || len(w.store.Pending()) != 1) {
+				t.Errorf("%s: %+v", what, w.store.Find(&b))
+			}
+		}
 	}
 }

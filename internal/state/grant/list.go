@@ -22,7 +22,7 @@ func (s *Store) Pending() []*Question {
 	now := s.clock.now()
 	var all []*Question
 	for _, name := range s.names(pendingDir) {
-		q, err := s.question(pendingDir, name)
+		q, err := s.question(name)
 		if err == nil && !s.questionOver(q, now) && !s.exists(grantsDir, q.ID) && !s.exists(spentDir, q.ID) {
 			all = append(all, q)
 		}
@@ -68,7 +68,7 @@ func (s *Store) PausedAgents() []string {
 	var all []string
 	for _, name := range s.names(agentsDir) {
 		var r agentRecord
-		if _, err := s.read(agentsDir, name, "agent", &r); err == nil && r.Paused {
+		if err := s.read(agentsDir, name, "agent", &r); err == nil && r.Paused {
 			all = append(all, r.Agent)
 		}
 	}
@@ -88,7 +88,7 @@ func (s *Store) Revoke(ctx context.Context, id, approver string) (*Grant, error)
 	if !ValidID(id) {
 		return nil, notInForce(id)
 	}
-	g, _, err := s.answer(grantsDir, id)
+	g, err := s.answer(grantsDir, id)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && g.Kind == No {
 		return nil, notInForce(id)
 	}
@@ -158,7 +158,7 @@ func (s *Store) change(ctx context.Context, do func() error) error {
 func (s *Store) InForce() []string {
 	var all []string
 	for _, name := range s.names(grantsDir) {
-		if g, _, err := s.answer(grantsDir, name); ValidID(name) && (err != nil || g.Kind != No) {
+		if g, err := s.answer(grantsDir, name); ValidID(name) && (err != nil || g.Kind != No) {
 			all = append(all, name)
 		}
 	}

@@ -3,21 +3,21 @@
 package grant
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/postern-gate/postern/core/glob"
 )
 
-// covers reports whether the yes is for a call with this binding.
-func (g *Grant) covers(b *Binding) bool {
+// covers reports whether the yes is for a call with this binding, whose prints
+// are p.
+func (g *Grant) covers(b *Binding, p *prints) bool {
 	switch g.Kind {
 	case Once:
-		return g.For.exact() == b.exact()
+		return g.prints().exact == p.exact
 	case Session:
-		return !b.Destructive() && g.For.sameCall() == b.sameCall()
+		return !b.Destructive() && g.prints().sameCall == p.sameCall
 	case Until:
-		return !b.Destructive() && b.Agent != "" && g.For.anySession() == b.anySession()
+		return !b.Destructive() && b.Agent != "" && g.prints().anySession == p.anySession
 	case Pattern:
 		return g.matches(b)
 	case No:
@@ -81,17 +81,17 @@ func AroundOf(b *Binding) string {
 	return root + "://" + dir + "**"
 }
 
-// checkPattern refuses a pattern that isn't one, or doesn't cover the question.
-func checkPattern(g *Grant) error {
+// patternRule is what is wrong with a pattern, "" if nothing is.
+func (g *Grant) patternRule() string {
 	root, text, ok := strings.Cut(g.Pattern, "://")
 	if !ok || root == "" {
-		return errors.New("a pattern begins with its root, as project://src/**")
+		return "a pattern begins with its root, as project://src/**"
 	}
 	if _, err := glob.Compile(text); err != nil {
-		return errors.New("the pattern is not valid: " + err.Error())
+		return "the pattern is not valid: " + err.Error()
 	}
 	if !g.matches(&g.For) {
-		return errors.New("the pattern does not cover what is asked")
+		return "the pattern does not cover what is asked"
 	}
-	return nil
+	return ""
 }

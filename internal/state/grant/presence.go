@@ -33,13 +33,13 @@ type Presence struct {
 
 // Attend says that somebody is there to answer, until Leave or the end of this
 // process.
-func (s *Store) Attend() (*Presence, error) { return s.appear(approvers) }
+func (s *Store) Attend(ctx context.Context) (*Presence, error) { return s.appear(ctx, approvers) }
 
 // Appear makes the file that proves that this process lives.
-func (s *Store) Appear() (*Presence, error) { return s.appear(sessions) }
+func (s *Store) Appear(ctx context.Context) (*Presence, error) { return s.appear(ctx, sessions) }
 
-func (s *Store) appear(dir string) (*Presence, error) {
-	done, err := s.enter(context.Background())
+func (s *Store) appear(ctx context.Context, dir string) (*Presence, error) {
+	done, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (s *Store) appear(dir string) (*Presence, error) {
 		return nil, failed(err)
 	}
 	_ = f.Close()
-	if p.drop, err = lock.Open(p.path).Lock(ended(), held); err != nil {
+	if p.drop, err = lock.Open(p.path).Lock(ended(ctx), held); err != nil {
 		_ = os.Remove(p.path)
 		return nil, err
 	}
@@ -82,11 +82,11 @@ func (s *Store) Attended(ctx context.Context) bool {
 		return false
 	}
 	defer done()
-	return len(s.alive(approvers)) > 0
+	return len(s.alive(ctx, approvers)) > 0
 }
 
 // alive lists who holds its file. The caller holds the lock.
-func (s *Store) alive(dir string) map[string]bool {
+func (s *Store) alive(ctx context.Context, dir string) map[string]bool {
 	found, err := os.ReadDir(s.path(dir))
 	if err != nil {
 		return nil
@@ -97,7 +97,7 @@ func (s *Store) alive(dir string) map[string]bool {
 		if !f.Type().IsRegular() || strings.HasPrefix(f.Name(), ".") {
 			continue
 		}
-		drop, err := lock.Open(path).Lock(ended(), held)
+		drop, err := lock.Open(path).Lock(ended(ctx), held)
 		switch {
 		case fault.CodeOf(err) == fault.LockHeld:
 			all[f.Name()] = true
@@ -112,8 +112,8 @@ func (s *Store) alive(dir string) map[string]bool {
 }
 
 // ended is a context under which a lock is tried once.
-func ended() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
+func ended(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	return ctx
 }

@@ -130,7 +130,7 @@ func (m *model) spend() {
 
 // spendOnce counts what got through.
 func (m *model) spendOnce(id string, b Binding) error {
-	g, _, readErr := m.store.answer(grantsDir, id)
+	g, readErr := m.store.answer(grantsDir, id)
 	_, err := m.store.Spend(context.Background(), id, &b, "c")
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (m *model) spendOnce(id string, b Binding) error {
 	if m.spent[id]++; g.Kind == Once && m.spent[id] > 1 {
 		m.t.Fatalf("%s was spent %d times", id, m.spent[id])
 	}
-	if !g.covers(&b) || g.Kind == No {
+	if !g.covers(&b, b.prints()) || g.Kind == No {
 		m.t.Fatalf("%s was spent for something else", id)
 	}
 	return nil

@@ -95,6 +95,11 @@ func (b *Binding) anySession() string {
 	return c.sameCall()
 }
 
+// prints are the three digests of a binding.
+type prints struct{ exact, sameCall, anySession string }
+
+func (b *Binding) prints() *prints { return &prints{b.exact(), b.sameCall(), b.anySession()} }
+
 // Kind is how long and how far a yes reaches. The zero value is no.
 type Kind string
 
@@ -148,6 +153,15 @@ type Grant struct {
 	Life     time.Duration `json:"life"`
 	Approver string        `json:"approver"`
 	Shown    string        `json:"shown"` // digest of the card
+
+	kept *prints // of For, where it is looked at again and again
+}
+
+func (g *Grant) prints() *prints {
+	if g.kept != nil {
+		return g.kept
+	}
+	return g.For.prints()
 }
 
 // Deadline is when the answer ends, by the wall.

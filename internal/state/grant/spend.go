@@ -65,7 +65,8 @@ func (s *Store) Spend(ctx context.Context, id string, b *Binding, corr string) (
 // spendable returns the answer if it is a yes that holds for the binding now.
 // The caller holds the lock.
 func (s *Store) spendable(id string, b *Binding) (*Grant, error) {
-	g, _, err := s.answer(grantsDir, id)
+	g, err := s.answer(grantsDir, id)
+	p := b.prints()
 	switch {
 	case s.exists(spentDir, id) || errors.Is(err, fs.ErrNotExist):
 		return nil, gone()
@@ -75,9 +76,9 @@ func (s *Store) spendable(id string, b *Binding) (*Grant, error) {
 		return nil, &fault.Error{Code: fault.GrantRevoked, Rule: "the agent was paused", Hint: ResumeHint(b.Agent)}
 	case s.over(g, s.clock.now()):
 		return nil, &fault.Error{Code: fault.GrantExpired}
-	case g.covers(b):
+	case g.covers(b, p):
 		return g, nil
-	case g.Kind == Once && g.For.sameCall() == b.sameCall():
+	case g.Kind == Once && g.prints().sameCall == p.sameCall:
 		return nil, &fault.Error{Code: fault.GrantStale}
 	}
 	return nil, mismatch("")

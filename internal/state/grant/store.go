@@ -160,36 +160,36 @@ func (s *Store) secret(makeIt bool) ([]byte, error) {
 }
 
 // read reads one record. A file that is none, for whatever reason, is an error.
-func (s *Store) read(dir, name, kind string, v any) (fs.FileInfo, error) {
+func (s *Store) read(dir, name, kind string, v any) error {
 	key, err := s.secret(false)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	data, info, err := readPrivate(s.path(dir, name))
+	data, _, err := readPrivate(s.path(dir, name))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return info, unseal(key, kind, name, data, v)
+	return unseal(key, kind, name, data, v)
 }
 
-func (s *Store) question(dir, name string) (*Question, error) {
+func (s *Store) question(name string) (*Question, error) {
 	var q Question
-	if _, err := s.read(dir, name, "question", &q); err != nil {
+	if err := s.read(pendingDir, name, "question", &q); err != nil {
 		return nil, err
 	}
-	if dir == pendingDir && q.For.exact() != name {
+	if q.For.exact() != name {
 		return nil, errRecord
 	}
 	return &q, nil
 }
 
-func (s *Store) answer(dir, id string) (*Grant, fs.FileInfo, error) {
+func (s *Store) answer(dir, id string) (*Grant, error) {
 	var g Grant
-	info, err := s.read(dir, id, "answer", &g)
+	err := s.read(dir, id, "answer", &g)
 	if err == nil && g.ID != id {
 		err = errRecord
 	}
-	return &g, info, err
+	return &g, err
 }
 
 // names lists the records of a folder; what begins with a dot isn't one.

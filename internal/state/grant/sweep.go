@@ -19,18 +19,18 @@ func (s *Store) Sweep(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	s.sweep()
+	s.sweep(ctx)
 	return nil
 }
 
 // sweep is Sweep for one who holds the lock.
-func (s *Store) sweep() {
+func (s *Store) sweep(ctx context.Context) {
 	if _, err := s.secret(false); err != nil {
 		return
 	}
-	now, alive := s.clock.now(), s.alive(sessions)
+	now, alive := s.clock.now(), s.alive(ctx, sessions)
 	for _, name := range s.names(pendingDir) {
-		q, err := s.question(pendingDir, name)
+		q, err := s.question(name)
 		switch {
 		case err != nil:
 			_ = os.Remove(s.path(pendingDir, name)) // it can't be answered
@@ -43,7 +43,7 @@ func (s *Store) sweep() {
 		}
 	}
 	for _, name := range s.names(grantsDir) {
-		g, _, err := s.answer(grantsDir, name)
+		g, err := s.answer(grantsDir, name)
 		switch {
 		case err != nil: // it is no grant; a person may want to see it
 		case s.over(g, now):
@@ -91,7 +91,7 @@ func (s *Store) sweepSpent(now Moment) {
 			continue
 		}
 		life := time.Duration(0)
-		if g, _, err := s.answer(spentDir, name); err == nil {
+		if g, err := s.answer(spentDir, name); err == nil {
 			life = g.Life
 		}
 		if now.Wall.Sub(info.ModTime()) > life+keepSpent {
