@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onTerminal runs the command with a terminal of its own on which somebody
+// answered runs the command with a terminal of its own on which somebody
 // types; stdin has another answer, which nobody asked for.
-func onTerminal(t *testing.T, home, dir, typed string, args ...string) (out string, err error) {
+func answered(t *testing.T, home, dir, typed string, args ...string) (out string, err error) {
 	t.Helper()
 	pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -68,7 +68,7 @@ func TestUndoAsksOnTheTerminal(t *testing.T) {
 		t.Fatal("nothing was changed")
 	}
 	for _, typed := range []string{"no\n", "\n", "y\n", "YES\n"} {
-		if out, err := onTerminal(t, home, dir, typed, "undo", "--last"); err == nil || read() != "new" || !strings.Contains(out, "would restore project://a") {
+		if out, err := answered(t, home, dir, typed, "undo", "--last"); err == nil || read() != "new" || !strings.Contains(out, "would restore project://a") {
 			t.Errorf("%q: %v %s", typed, err, out)
 		}
 	}
@@ -78,7 +78,7 @@ func TestUndoAsksOnTheTerminal(t *testing.T) {
 	if out, err := alone.CombinedOutput(); err == nil || read() != "new" || !strings.Contains(string(out), "because: a person has to say yes to it") {
 		t.Errorf("without a terminal: %v %s", err, out)
 	}
-	if out, err := onTerminal(t, home, dir, "yes\n", "undo", "--last"); err != nil || read() != "old" || !strings.Contains(out, "done: restore project://a") {
+	if out, err := answered(t, home, dir, "yes\n", "undo", "--last"); err != nil || read() != "old" || !strings.Contains(out, "done: restore project://a") {
 		t.Errorf("%v %s", err, out)
 	}
 }
