@@ -495,3 +495,26 @@ func TestUndoDirectories(t *testing.T) {
 		t.Error("it is still there")
 	}
 }
+
+// TestUndoRemoved: what somebody removed of the images and journals can't be
+// undone, and what comes after is kept again.
+func TestUndoRemoved(t *testing.T) {
+	for _, what := range []string{"undo", "undo/images", "undo/*.jsonl"} {
+		w := newUndoWorld(t, stateBeside(t), UndoOptions{}, map[string]string{"a": "A"})
+		lost := w.write("a", "1")
+		paths, err := filepath.Glob(filepath.Join(w.state.Path(), what))
+		w.must(err)
+		for _, p := range paths {
+			w.must(os.RemoveAll(p))
+		}
+		id := w.write("a", "2")
+		w.undone(UndoSelect{ID: id})
+		if w.read("a") != "1" {
+			t.Errorf("%s: %q", what, w.read("a"))
+		}
+		p, err := w.state.PlanUndo(UndoSelect{ID: lost})
+		if err == nil && p.Problems() != 1 || err != nil && fault.CodeOf(err) != fault.PathMissing {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

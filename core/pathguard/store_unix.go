@@ -49,11 +49,14 @@ func (s *Store) Facts(entry string) Facts {
 // takes moves an entry in. The name is one that nothing has.
 func (s *Store) takes(t *Target, base, as string) error {
 	err := t.held(func() error { return t.name.root.seam.renameTo(t.dir, base, s.fd, as) })
-	if err == unix.EXDEV {
+	if err == unix.EXDEV || err == unix.ENOENT && s.Gone() {
 		return t.name.fault(fault.IOFailed, ruleKept, err)
 	}
 	return err
 }
+
+// Gone reports a store that somebody removed.
+func (s *Store) Gone() bool { return handle(s.fd).removed() }
 
 // Adopt moves an entry of the store to the absent name, if it is still what
 // it was when it was kept. For a directory the identity is compared.

@@ -24,6 +24,9 @@ func OpenStore(string) (*Store, error) { return nil, errNoStore }
 // Close does nothing here.
 func (s *Store) Close() {}
 
+// Gone is false here.
+func (s *Store) Gone() bool { return false }
+
 // Near is false here.
 func (s *Store) Near(*Target) bool { return false }
 

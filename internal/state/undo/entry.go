@@ -47,12 +47,13 @@ func (l *Log) Cover(c *Change) string {
 	if l.o.MaxEntries > 0 && len(c.Steps) > l.o.MaxEntries {
 		return "it touches more entries than undo.max_entries (" + strconv.Itoa(l.o.MaxEntries) + ")"
 	}
-	if err := l.images(); err != nil {
+	store, err := l.images()
+	if err != nil {
 		return "nothing can be kept: " + err.Error()
 	}
 	var bytes, entries int64
 	for _, s := range c.Steps {
-		if why := l.plan(s, c.Undoes); why != "" {
+		if why := l.plan(store, s, c.Undoes); why != "" {
 			return why
 		}
 		if s.How == Moved || s.How == Copied {
@@ -74,7 +75,7 @@ func (l *Log) Cover(c *Change) string {
 
 // plan decides how what a step displaces is kept. What an undo takes away is
 // moved whatever its size, so that it is never the end of it.
-func (l *Log) plan(s *Planned, undoes bool) string {
+func (l *Log) plan(store *pathguard.Store, s *Planned, undoes bool) string {
 	if s.Do == Truncate {
 		s.How, s.Size = Copied, s.Tail
 		return l.perFile(s.Size)
@@ -82,12 +83,11 @@ func (l *Log) plan(s *Planned, undoes bool) string {
 	if s.Bring != "" || s.Do != Replace && s.Do != Remove {
 		return ""
 	}
-	return l.planDisplaced(s, undoes)
+	return l.planDisplaced(s, store.Near(s.Target), undoes)
 }
 
-func (l *Log) planDisplaced(s *Planned, undoes bool) string {
+func (l *Log) planDisplaced(s *Planned, near, undoes bool) string {
 	info := s.Target.Info()
-	near := l.store.Near(s.Target)
 	switch {
 	case info.Kind == pathguard.KindDir && s.Entries <= 1 && !near:
 		return "" // an empty one is made anew
@@ -143,6 +143,7 @@ type Entry struct {
 	l              *Log
 	c              *Change
 	journal        *os.File
+	store          *pathguard.Store
 	bytes, entries int64
 	done           []Done
 	ended          bool
@@ -181,7 +182,10 @@ func (l *Log) Begin(c *Change) (*Entry, error) {
 		}
 	}
 	var err error
-	if e.journal, err = l.write(appendLine(nil, out)); err != nil {
+	if e.store, err = l.images(); err == nil {
+		e.journal, err = l.write(appendLine(nil, out))
+	}
+	if err != nil {
 		l.free(e.bytes, e.entries)
 		return nil, err
 	}
@@ -299,7 +303,7 @@ func copyTail(to *os.File, src *pathguard.File, n int64) error {
 func (e *Entry) Options(i int) (o pathguard.WriteOptions) {
 	switch s := e.c.Steps[i]; s.How {
 	case Moved:
-		o.Into, o.As = e.l.store, s.Image
+		o.Into, o.As = e.store, s.Image
 	case Copied:
 		o.As = s.Temp
 	case Exchanged, Adopted:
@@ -308,7 +312,7 @@ func (e *Entry) Options(i int) (o pathguard.WriteOptions) {
 }
 
 // Store is where the images are.
-func (e *Entry) Store() *pathguard.Store { return e.l.store }
+func (e *Entry) Store() *pathguard.Store { return e.store }
 
 // File notes, of a batch, which file a step is about to give its name.
 func (e *Entry) File(i int, id pathguard.ID) error {
@@ -322,7 +326,7 @@ func (e *Entry) Done(i int, now pathguard.Facts) error {
 	s := e.c.Steps[i]
 	d := Done{N: s.N, Now: now}
 	if s.Image != "" {
-		d.Image = e.l.store.Facts(s.Image)
+		d.Image = e.store.Facts(s.Image)
 	}
 	e.done = append(e.done, d)
 	if len(e.c.Steps) == 1 {

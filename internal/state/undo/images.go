@@ -18,10 +18,11 @@ func (l *Log) Present(e *Entered) bool {
 	if e.Image == "" {
 		return true
 	}
-	if err := l.images(); err != nil {
+	store, err := l.images()
+	if err != nil {
 		return false
 	}
-	now, was := l.store.Facts(e.Image), e.Kept
+	now, was := store.Facts(e.Image), e.Kept
 	if now.Kind() == pathguard.KindDir {
 		return now.Ino == was.Ino
 	}
@@ -29,8 +30,14 @@ func (l *Log) Present(e *Entered) bool {
 	return now == was && !none(now)
 }
 
-// Image is what the image of a step is now. Present was asked before.
-func (l *Log) Image(e *Entered) pathguard.Facts { return l.store.Facts(e.Image) }
+// Image is what the image of a step is now, zero for one that is gone.
+func (l *Log) Image(e *Entered) pathguard.Facts {
+	store, err := l.images()
+	if err != nil {
+		return pathguard.Facts{}
+	}
+	return store.Facts(e.Image)
+}
 
 // Read reads the journals.
 func (l *Log) Read() (*Index, error) { return Read(l.dir) }

@@ -85,16 +85,19 @@ func (l *Log) join(name ...string) string {
 }
 
 // images opens the store, and makes it when it is missing.
-func (l *Log) images() error {
+func (l *Log) images() (*pathguard.Store, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.imagesLocked()
+	err := l.imagesLocked()
+	return l.store, err
 }
 
 func (l *Log) imagesLocked() error {
-	if l.store != nil {
+	if l.store != nil && !l.store.Gone() {
 		return nil
 	}
+	// One that somebody removed stays open: a change may be using it.
+	l.store = nil
 	if l.closed {
 		return unusable("the journal is closed", nil)
 	}
@@ -116,7 +119,7 @@ func (l *Log) write(lines []byte) (*os.File, error) {
 	if err := l.imagesLocked(); err != nil {
 		return nil, err
 	}
-	if l.file == nil || l.size > rotateAt || l.now().Sub(l.begun) > rotateDay {
+	if l.file == nil || removed(l.file) || l.size > rotateAt || l.now().Sub(l.begun) > rotateDay {
 		if err := l.begin(); err != nil {
 			return nil, err
 		}

@@ -47,7 +47,8 @@ func (l *Log) Recover(ctx context.Context, open OpenRoot) error {
 	if err != nil {
 		return err
 	}
-	if err := l.images(); err != nil {
+	store, err := l.images()
+	if err != nil {
 		return err
 	}
 	for _, t := range x.Txns {
@@ -57,7 +58,7 @@ func (l *Log) Recover(ctx context.Context, open OpenRoot) error {
 		if alive[prefix(t.ID)] {
 			continue
 		}
-		if err := l.finish(t, open); err != nil {
+		if err := l.finish(store, t, open); err != nil {
 			return err
 		}
 	}
@@ -70,19 +71,19 @@ func prefix(id string) string {
 }
 
 // finish settles every group of a change whose end is not written.
-func (l *Log) finish(t *Txn, open OpenRoot) error {
+func (l *Log) finish(store *pathguard.Store, t *Txn, open OpenRoot) error {
 	for _, first := range t.open() {
 		end := line{Kind: kindEnd, ID: t.ID, First: first, State: Committed}
 		for _, e := range t.Steps {
 			if e.group != first || e.known {
 				continue
 			}
-			state, now, why := l.settle(e, open)
+			state, now, why := l.settle(store, e, open)
 			switch state {
 			case Committed:
 				d := Done{N: e.N, Now: now}
 				if e.Image != "" {
-					d.Image = l.store.Facts(e.Image)
+					d.Image = store.Facts(e.Image)
 				}
 				end.Done = append(end.Done, d)
 			case Attention:
@@ -113,6 +114,7 @@ func (t *Txn) open() (groups []int) {
 // scene is what is there now of a step.
 type scene struct {
 	l        *Log
+	store    *pathguard.Store
 	e        *Entered
 	name     pathguard.Name
 	temp     pathguard.Name
@@ -124,8 +126,8 @@ type scene struct {
 }
 
 // settle finds out which of two states it is, and never guesses.
-func (l *Log) settle(e *Entered, open OpenRoot) (State, pathguard.Facts, string) {
-	s := scene{l: l, e: e}
+func (l *Log) settle(store *pathguard.Store, e *Entered, open OpenRoot) (State, pathguard.Facts, string) {
+	s := scene{l: l, store: store, e: e}
 	if !s.look(open) {
 		return Attention, s.cur, whyUnread
 	}
@@ -179,7 +181,7 @@ func (s *scene) look(open OpenRoot) (ok bool) {
 		}
 	}
 	if s.e.Image != "" {
-		s.image, s.leftover = s.l.store.Facts(s.e.Image), s.l.store.Facts(s.e.Image+pathguard.OldSuffix)
+		s.image, s.leftover = s.store.Facts(s.e.Image), s.store.Facts(s.e.Image+pathguard.OldSuffix)
 	}
 	return true
 }
@@ -242,7 +244,7 @@ func (s *scene) shelve() State {
 		return Attention
 	}
 	defer t.Close()
-	if t.Remove(pathguard.WriteOptions{Into: s.l.store, As: s.e.Image}) != nil {
+	if t.Remove(pathguard.WriteOptions{Into: s.store, As: s.e.Image}) != nil {
 		return Attention
 	}
 	s.beside = pathguard.Facts{}

@@ -7,6 +7,7 @@ package undo
 import (
 	"errors"
 	"os"
+	"syscall"
 )
 
 // syncDir makes a new name in a directory last.
@@ -16,4 +17,14 @@ func syncDir(path string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// removed reports a file that has no name any more: nobody will read it.
+func removed(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil {
+		return true
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || st.Nlink == 0
 }
