@@ -113,7 +113,7 @@ func (o *serveOptions) serve(ctx context.Context, env *Env, dirs []string) (err 
 	}
 	defer lookAfter(ctx, env, state)()
 	if o.http != "" {
-		return o.serveHTTP(ctx, env, w, server, address)
+		return o.serveHTTP(ctx, env, w, state, server, address)
 	}
 	if terminal(env.In) {
 		fmt.Fprintln(env.Err, "waiting for an MCP client on stdin: put this command into a client's configuration; ctrl-c ends it")

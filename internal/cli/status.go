@@ -96,6 +96,12 @@ func (o *options) status(ctx context.Context, env *Env, dirs []string, asJSON bo
 	if err != nil {
 		return err
 	}
+	s := w.status(ctx, env)
+	return answer(env.Out, asJSON, s, s.print)
+}
+
+// status is what is guarded now, by roots that are open.
+func (w *workspace) status(ctx context.Context, env *Env) statusJSON {
 	cfg := w.live.Current()
 	_, stateErr := os.Stat(w.stateDir)
 	s := statusJSON{
@@ -124,7 +130,7 @@ func (o *options) status(ctx context.Context, env *Env, dirs []string, asJSON bo
 		s.Roots = append(s.Roots, rootJSON{r.Name(), r.Given(), access, !r.Missing()})
 	}
 	s.Approver = true
-	return answer(env.Out, asJSON, s, s.print)
+	return s
 }
 
 func (s statusJSON) print(w io.Writer) {

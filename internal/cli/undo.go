@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/enforce"
@@ -132,11 +131,7 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 			return err
 		}
 	}
-	cfg := w.live.Current()
-	out.ID, err = state.Undo(ctx, plan, enforce.Person{
-		Subject: core.Subject{Source: "undo", Level: core.LevelSDK}, Decider: w.live,
-		Protect: append([]string{w.self}, cfg.Files...),
-	})
+	out.ID, err = state.Undo(ctx, plan, w.person())
 	out.Steps = undoSteps(plan)
 	if printErr := answer(env.Out, o.asJSON, out, out.print); err == nil {
 		err = printErr

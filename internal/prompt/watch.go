@@ -48,6 +48,50 @@ func Watch(ctx context.Context, store *grant.Store, t *Terminal) error {
 	}
 }
 
+// Beside shows each question as it comes on a terminal that has something else
+// on it meanwhile, until ctx ends or the person presses ctrl-c at a question,
+// which is ErrInterrupted. The terminal is opened for as long as a question is
+// on it; hold keeps everybody else from writing there until what it returns is
+// called. While it runs, calls wait for it.
+func Beside(ctx context.Context, store *grant.Store, open func() (*Terminal, error), hold func() (release func())) error {
+	here, err := store.Attend(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = here.Leave() }() //nolint:contextcheck // it is over, whatever ended it
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	later := map[string]bool{}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		q := next(store, later)
+		if q == nil {
+			continue
+		}
+		switch err := alone(ctx, store, q, open, hold); {
+		case errors.Is(err, ErrLater):
+			later[q.ID] = true
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// alone asks one question with the terminal to itself.
+func alone(ctx context.Context, store *grant.Store, q *grant.Question, open func() (*Terminal, error), hold func() (release func())) error {
+	defer hold()()
+	t, err := open()
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	return show(ctx, store, t, q)
+}
+
 func next(store *grant.Store, later map[string]bool) *grant.Question {
 	for _, q := range store.Pending() {
 		if !later[q.ID] {
