@@ -72,7 +72,11 @@ func Guard(next http.Handler, rules Rules) http.Handler {
 }
 
 func (v verdict) fault() *fault.Error {
-	return &fault.Error{Code: v.code, Resource: "http " + v.part, Rule: v.rule}
+	f := &fault.Error{Code: v.code, Resource: "http " + v.part, Rule: v.rule}
+	if v.part == "session" {
+		f.Hint = "postern page prints a link"
+	}
+	return f
 }
 
 // refuse answers without a word of what was right, and ends the connection: what

@@ -35,7 +35,7 @@ type activity struct {
 }
 
 func (p *Page) activity(r *http.Request, _ *session) (*content, error) {
-	a := activity{Query: r.URL.Query().Get("q"), Page: 1}
+	a := activity{Query: textsafe.Clean(r.URL.Query().Get("q")).String(), Page: 1}
 	if len(a.Query) > maxQuery {
 		return nil, &fault.Error{Code: fault.RequestInvalid, Op: "search", Rule: "it is too long", Hint: "look for less"}
 	}

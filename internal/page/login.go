@@ -8,6 +8,7 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -82,6 +83,9 @@ func (p *Page) sessionOf(r *http.Request) *session {
 // browsers, and nothing is used up by looking.
 func (p *Page) showLogin(w http.ResponseWriter, r *http.Request) {
 	code := r.URL.Query().Get("code")
+	if strings.Trim(code, "abcdefghijklmnopqrstuvwxyz234567") != "" {
+		code = "" // none of ours
+	}
 	p.draw(w, http.StatusOK, r, nil, &content{Name: "login", Title: "open", Data: code})
 }
 

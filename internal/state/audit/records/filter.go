@@ -17,8 +17,8 @@ type Filter struct {
 	Op, Code                                      string // equal, or the beginning where it ends in a star, as "fs.*"
 	Resource                                      Resource
 	// Text occurs in a field that is shown, in lower or upper case.
-	Text string
-	Since, Until                                  time.Time // the first one is in, the second one not
+	Text         string
+	Since, Until time.Time // the first one is in, the second one not
 }
 
 // Zero reports whether the filter chooses every line.
