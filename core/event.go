@@ -16,6 +16,8 @@ const (
 	// PhaseUnknown stands for an outcome that nobody saw: the process ended
 	// between intent and outcome.
 	PhaseUnknown
+	// PhaseApproval is what happened between a question and its effect.
+	PhaseApproval
 )
 
 // Event is one line of the audit log. It never holds contents, diffs or
@@ -35,5 +37,17 @@ type Event struct {
 	Class string
 	File  bool   // the resource is a file, if the action is a tool's that is given its name
 	Was   string // of an intent: the etag of what is there, "absent" for nothing
-	Found string // of PhaseUnknown: how what is there now compares with Was
+	// Undoes is the corr of the change that this one takes back.
+	Undoes string
+	Found  string // of PhaseUnknown: how what is there now compares with Was
+	// Approval is what a PhaseApproval is about.
+	Approval Approval
+}
+
+// Approval is a question to a person, or the answer. Event is asked, approved,
+// denied, withdrawn, spent, revoked, expired, paused or resumed.
+type Approval struct {
+	Event, ID, Kind string
+	Approver        string // how a person said it
+	Shown           string // digest of what was shown
 }

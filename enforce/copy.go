@@ -10,6 +10,7 @@ import (
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/state/undo"
 )
 
 // Copy makes a new file with the content of another, or a new directory with
@@ -40,6 +41,7 @@ func (g *Gate) Copy(ctx context.Context, source, destination string, call Call) 
 		}
 		return to.target.CanCreate()
 	}
+	c.steps = func(context.Context) ([]*undo.Planned, error) { return plan.steps(), nil }
 	c.perform = plan.perform
 	return g.cross(ctx, c)
 }
@@ -119,6 +121,17 @@ func readable(n pathguard.Name) error {
 	return contentRule(n.Resource(), f)
 }
 
+func (p *copyPlan) steps() (steps []*undo.Planned) {
+	for _, item := range p.items {
+		do := undo.Create
+		if item.dir {
+			do = undo.Mkdir
+		}
+		steps = append(steps, &undo.Planned{Step: undo.Step{Do: do, Place: placeOf(item.to)}})
+	}
+	return steps
+}
+
 func (p *copyPlan) perform(ctx context.Context) error {
 	for i, item := range p.items {
 		err := ctx.Err()
@@ -148,14 +161,39 @@ func (p *copyPlan) one(ctx context.Context, i int, item copyItem) error {
 		target = t
 	}
 	if item.dir {
-		return target.Mkdir(item.mode | 0o700) // what it holds is still to come
+		err := target.Mkdir(item.mode | 0o700) // what it holds is still to come
+		if err == nil {
+			p.c.did(i, facts(item.to))
+		}
+		return err
 	}
 	f, err := item.from.Open()
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	_, err = target.Create(untilDone{ctx, f}, f.Info().Mode.Perm())
+	return p.file(i, target, untilDone{ctx, f}, f.Info().Mode.Perm())
+}
+
+// file makes one file, and tells the journal which one it will be.
+func (p *copyPlan) file(i int, target *pathguard.Target, content io.Reader, mode fs.FileMode) error {
+	s, err := target.StageCreate(content, mode, pathguard.WriteOptions{})
+	if err != nil {
+		return err
+	}
+	defer s.Discard()
+	if err := s.Fill(); err != nil {
+		return err
+	}
+	if p.c.entry != nil {
+		if _, id := s.Temp(); p.c.entry.File(i, id) != nil {
+			p.c.unnoted()
+		}
+	}
+	w, err := s.Commit()
+	if err == nil {
+		p.c.did(i, w.Info.Fingerprint.Facts())
+	}
 	return err
 }
 

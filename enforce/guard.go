@@ -62,7 +62,7 @@ func (t Tool) resource() core.Resource { return core.File(t.Server, t.Name) }
 // parameter that isn't declared isn't guarded.
 func (g *Gate) Guard(tool Tool, h Handler) Handler {
 	return func(ctx context.Context, call ToolCall) (any, error) {
-		c := &crossing{action: core.ToolCall, tool: &tool}
+		c := &crossing{action: core.ToolCall, tool: &tool, given: call.Args}
 		paths, err := guardedOperands(c, tool.Params, call.Args)
 		if err != nil {
 			c.begin(g)

@@ -35,6 +35,10 @@ stay the same for the folder. then a line for each decision, as it is recorded:
 of every postern of this user, so of those too that clients start. a refusal
 ends with its id, for postern explain
 
+on a terminal it also serves the page on which you see, answer and undo, and
+prints its link, which works once and for a minute; postern page gives another.
+questions are shown here too, and lines wait meanwhile
+
 without DIR it is this folder. nothing is written into it; postern init attaches
 clients for good. ctrl-c ends it
 
@@ -50,7 +54,7 @@ with --json the endpoint is the first line, then each record is one`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.serve(cmd.Context(), env, append(args, ".")[:1])
+			return o.serve(cmd.Context(), o.aside(env), append(args, ".")[:1])
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs

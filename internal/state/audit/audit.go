@@ -26,6 +26,7 @@ import (
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/state/audit/seal"
+	"github.com/postern-gate/postern/internal/state/secret"
 )
 
 const (
@@ -189,7 +190,7 @@ func (l *Log) ready() error {
 	if l.enc.key != nil {
 		return nil
 	}
-	key, err := loadKey(l.keyFile("paths"))
+	key, err := secret.Load(l.keyFile("paths"))
 	if err != nil {
 		l.lost++
 		l.problem = unwritable("the key for names can't be used", err)

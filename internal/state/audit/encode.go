@@ -16,7 +16,8 @@ import (
 
 // encoder writes events as JSON lines. The names and their order are a
 // promise: t agent op decision reason source session corr policy level event
-// in every record; resource code was found n where there is something to say.
+// in every record; resource code was found n approval kind approver shown where
+// there is something to say.
 type encoder struct {
 	key    []byte
 	hashed bool // no name of a file is told, only its hash
@@ -38,6 +39,11 @@ func (e encoder) append(b []byte, ev core.Event) []byte {
 	b = optional(b, "code", ev.Code)
 	b = optional(b, "was", ev.Was)
 	b = optional(b, "found", ev.Found)
+	b = optional(b, "approval", ev.Approval.ID)
+	b = optional(b, "kind", ev.Approval.Kind)
+	b = optional(b, "approver", ev.Approval.Approver)
+	b = optional(b, "shown", ev.Approval.Shown)
+	b = optional(b, "undoes", ev.Undoes)
 	return append(b, "}\n"...)
 }
 
