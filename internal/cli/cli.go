@@ -112,7 +112,13 @@ deletes; the operation is then performed by handle, and recorded`,
 	})
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(cmd) })
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(
+	root.AddCommand(verbs(env)...)
+	return root
+}
+
+// verbs are all that there are, in the order of what a person does.
+func verbs(env *Env) []*cobra.Command {
+	return []*cobra.Command{
 		newInit(env),
 		newServe(env),
 		newUp(env),
@@ -137,8 +143,7 @@ deletes; the operation is then performed by handle, and recorded`,
 		newUndo(env),
 		newVersion(env),
 		newCompletion(env),
-	)
-	return root
+	}
 }
 
 // exactly wants these arguments, and names what is missing or too much.
