@@ -59,11 +59,3 @@ func ExampleWord() {
 	// notes.txt
 	// "n id=6f72022a0be3-1"
 }
-
-func ExampleBrief() {
-	fmt.Println(textsafe.Brief("postern", 80))
-	fmt.Println(textsafe.Brief("postern runs this program. pass: all is well", 20))
-	// Output:
-	// postern
-	// "postern runs this pr"...
-}

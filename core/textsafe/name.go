@@ -35,17 +35,6 @@ func Word(s string) string {
 // endsWord reports whether r is read as the end of a word.
 func endsWord(r rune) bool { return unicode.IsSpace(r) || r == 0x2800 }
 
-// Brief is Word of the first characters of s, most of them at the most; "..."
-// stands for the rest. Two texts may look the same then.
-func Brief(s string, most int) string {
-	for i := range s {
-		if most--; most < 0 {
-			return Word(s[:i]) + "..."
-		}
-	}
-	return Word(s)
-}
-
 func literal(s string) string {
 	b := make([]byte, 0, len(s)+16)
 	b = append(b, '"')

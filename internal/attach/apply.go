@@ -3,6 +3,7 @@
 package attach
 
 import (
+	"bytes"
 	"context"
 	"slices"
 
@@ -11,9 +12,12 @@ import (
 
 // Apply writes the plan: every file is looked at once more before the first is
 // written. What is done is remembered before it is done, so that after an error
-// or a kill Undo takes out what there is. A plan without changes writes nothing.
+// or a kill Undo takes out what there is, and what was not done after all is
+// forgotten again. What an earlier one that was killed left unfinished goes. A
+// plan without changes writes nothing.
 func (p *Plan) Apply(ctx context.Context, stateDir string) error {
 	if p.Idle() {
+		p.tidy(ctx, stateDir)
 		return nil
 	}
 	for _, c := range p.Changes {
@@ -26,16 +30,14 @@ func (p *Plan) Apply(ctx context.Context, stateDir string) error {
 		return err
 	}
 	defer b.release()
-	if !p.undo {
-		for _, c := range p.Changes {
-			b.note(c)
-		}
-		if err := b.save(); err != nil {
-			return err
-		}
+	p.disk.sweep(b.Files)
+	before := slices.Clone(b.Files)
+	if err := p.remember(b); err != nil {
+		return err
 	}
 	for i, c := range p.Changes {
 		if err := p.write(c); err != nil {
+			p.unnote(b, before, p.Changes[i:])
 			return partly(err, i)
 		}
 	}
@@ -49,6 +51,54 @@ func (p *Plan) Apply(ctx context.Context, stateDir string) error {
 		b.drop(r)
 	}
 	return b.save()
+}
+
+// remember notes what is about to be done.
+func (p *Plan) remember(b *book) error {
+	for _, c := range p.Changes {
+		if !p.undo {
+			b.note(c)
+		}
+		b.expect(c)
+	}
+	return b.save()
+}
+
+// tidy takes away what a killed one left, where there is nothing else to do.
+// That is no part of what was asked for, so it fails without an error.
+func (p *Plan) tidy(ctx context.Context, stateDir string) {
+	if !there(journalPath(stateDir, p.world.Project)) {
+		return
+	}
+	if b, err := openBook(ctx, stateDir, p.world.Project); err == nil {
+		p.disk.sweep(b.Files)
+		b.release()
+	}
+}
+
+// unnote makes the journal say of files that were not written, the first of
+// which failed, what it said before: an entry of that name may be made by others
+// later, and would be taken for ours.
+func (p *Plan) unnote(b *book, before []record, failed []Change) {
+	if p.undo {
+		return
+	}
+	for i, c := range failed {
+		if i == 0 {
+			if now, err := p.disk.read(file{c.Path, c.InProject, c.Client == ""}); err == nil && now.exists && bytes.Equal(now.text, c.After) {
+				continue // the error came after the effect
+			}
+			for _, dir := range slices.Backward(c.spot.missing) {
+				p.disk.dropDir(dir, c.InProject)
+			}
+		}
+		r := record{Path: c.Path, Entry: c.Entry}
+		b.drop(r)
+		if old := slices.IndexFunc(before, r.same); old >= 0 {
+			b.Files = append(b.Files, before[old])
+		}
+	}
+	_ = b.save() // the error that led here is the one to be told
 }
 
 func (p *Plan) write(c Change) error {

@@ -254,7 +254,7 @@ func TestNameInTheUsersFile(t *testing.T) {
 		"nothing":              {nil, "postern-app"},
 		"ours":                 {[]entry{line("postern-app", "/a/app")}, "postern-app"},
 		"another's":            {[]entry{line("postern-app", t.TempDir())}, second},
-		"one that is gone":     {[]entry{line("postern-app", "/gone/app")}, "postern-app"},
+		"one not mounted":      {[]entry{line("postern-app", "/gone/app")}, second},
 		"ours is the second":   {[]entry{line("postern-app", t.TempDir()), line(second, "/a/app")}, second},
 		"the first has gone":   {[]entry{line(second, "/a/app")}, second},
 		"something else there": {[]entry{{name: "postern-app", command: "/tmp/evil"}}, "postern-app"}, // and refused there
@@ -319,8 +319,10 @@ func TestBlockChangedByHand(t *testing.T) {
 func TestInstalled(t *testing.T) {
 	for path, ok := range map[string]bool{
 		"/usr/bin/postern": true, "/home/u/go/bin/postern": true, "/home/u/building/postern": true,
-		"/tmp/go-build123/b001/exe/postern": false, "/home/u/.cache/go-build/ab/" + strings.Repeat("a", 64) + "-d/postern": false,
-		"/var/cache/other/ab/" + strings.Repeat("0", 64) + "-d/postern": false,
+		"/tmp/go-build123/b001/exe/postern": false, "/home/u/.cache/go-build/aa/" + strings.Repeat("a", 64) + "-d/postern": false,
+		"/var/cache/other/00/" + strings.Repeat("0", 64) + "-d/postern": false,
+		"/home/u/go-builder/postern":                                    true, "/home/u/go-build/postern": true, "/home/u/go-build12/postern": true, "/go-build1x/b001/exe/postern": true,
+		"/home/u/go-build123/b001/exe/src/postern": true, "/home/u/ab/" + strings.Repeat("0", 64) + "-d/postern": true,
 	} {
 		if err := Installed(path); (err == nil) != ok {
 			t.Errorf("%s: %v", path, err)

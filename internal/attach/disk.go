@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
@@ -318,41 +317,16 @@ func (d *disk) mkdir(s *spot, dir string, mode fs.FileMode) error {
 	return target.Mkdir(mode)
 }
 
-// dropDir removes a directory that init made, if nothing is in it but what a
-// killed write has left.
+// dropDir removes a directory that init made, if nothing is in it.
 func (d *disk) dropDir(dir string, inProject bool) {
 	root := d.project
 	if !inProject {
 		root = existing(filepath.Dir(dir))
 	}
-	name, err := d.parse(root, dir)
-	if err != nil {
-		return
+	if name, err := d.parse(root, dir); err == nil {
+		removeEntry(name)
 	}
-	opened, err := name.OpenDir()
-	if err != nil {
-		return
-	}
-	entries, _ := opened.Entries(maxLitter) // removing says whether there was more
-	_ = opened.Close()                      // nothing was written
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name, litter) || e.Kind != pathguard.KindFile {
-			return
-		}
-	}
-	for _, e := range entries {
-		if left, err := name.Join(e.Name); err == nil {
-			removeEntry(left)
-		}
-	}
-	removeEntry(name)
 }
-
-// litter is how the names begin of files that a killed write may leave.
-const (
-	litter    = ".postern-tmp-"
-	maxLitter = 100
-)
 
 // removeEntry removes what has the name, if it can: a directory that isn't
 // empty stays, as it must.

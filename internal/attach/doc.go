@@ -16,10 +16,13 @@
 //     target replaced, so that it stays a link.
 //   - A file is compared with what was planned right before it is replaced.
 //   - What was added is remembered, so that exactly this can be taken out again,
-//     also when the rest of the file has changed meanwhile.
+//     also when the rest of the file has changed meanwhile. In a file of the user
+//     an entry for another folder is never touched, whatever is remembered.
 //
 // # Not guaranteed
 //
+// That nothing is left of a process that was killed, on systems other than
+// Linux: the next init there has no proof that such a file is in nobody's hands.
 // That a client reads the file: some ask first, some read it when they start.
 // Extended attributes and access lists of a replaced file are not kept, its mode
 // and owner are. A client that writes its file in the moment between comparing and

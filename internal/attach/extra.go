@@ -5,8 +5,6 @@ package attach
 import (
 	"slices"
 	"strings"
-
-	"github.com/postern-gate/postern/core/textsafe"
 )
 
 // idle reports whether a member beside those that init writes says what holds
@@ -46,8 +44,8 @@ func (f form) odd(got map[string]string) (names []string) {
 	return names
 }
 
-// mostOdd bounds how many odd names are told, and how much of each.
-const mostOdd, mostOfOne = 5, 80
+// mostOdd bounds how many odd names are told.
+const mostOdd = 5
 
 // Beside says for a person what is odd about an entry, "" for nothing. It can be
 // drawn as it is.
@@ -59,9 +57,9 @@ func (a Attachment) Beside() string {
 			break
 		}
 		if strings.HasPrefix(name, "-") {
-			flags = append(flags, textsafe.Brief(name, mostOfOne))
+			flags = append(flags, Brief(name))
 		} else {
-			members = append(members, textsafe.Brief(name, mostOfOne))
+			members = append(members, Brief(name))
 		}
 	}
 	const beside = " that init doesn't write: "

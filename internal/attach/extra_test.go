@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -73,6 +74,24 @@ func TestOddFlags(t *testing.T) {
 		e := entry{args: []string{"serve", "--agent", "x", flags, "/p"}}
 		if got := e.oddFlags(); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", flags, got, want)
+		}
+	}
+}
+
+func TestBrief(t *testing.T) {
+	long := strings.Repeat("\u00e9", mostShown)
+	for name, want := range map[string]string{
+		"postern":          "postern",
+		"":                 `""`,
+		"a b":              `"a b"`,
+		"a\u2003b":         `"a\u2003b"`,
+		"\x1b[2K":          `"\u001b[2K"`,
+		long:               long,
+		long + "x":         long + "...",
+		" " + long + "end": `" ` + long[2:] + `"...`,
+	} {
+		if got := Brief(name); got != want {
+			t.Errorf("%q: %s, want %s", name, got, want)
 		}
 	}
 }

@@ -37,6 +37,9 @@ type record struct {
 	Dirs      []string `json:"dirs,omitempty"` // that were made, the outermost first
 	Made      made     `json:"made"`
 	Sum       string   `json:"sum"` // SHA-256 of what was written
+	// Temps are the sums of what a write that is killed may leave beside the
+	// file: the new content, or the one that it displaced.
+	Temps []string `json:"temps,omitempty"`
 }
 
 // lockWait is how long one init waits for another one's writing.
@@ -137,6 +140,15 @@ func (b *book) note(c Change) {
 		return
 	}
 	b.Files = append(b.Files, r)
+}
+
+// expect remembers what a kill while this change is written would leave.
+func (b *book) expect(c Change) {
+	for i, r := range b.Files {
+		if r.Path == c.Path {
+			b.Files[i].Temps = []string{hash(c.Before), hash(c.After)}
+		}
+	}
 }
 
 func (r record) same(o record) bool { return r.Path == o.Path && r.Entry == o.Entry }

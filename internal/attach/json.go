@@ -49,6 +49,9 @@ func parseJSON(text []byte, key string) (*parsed, *problem) {
 		p.empty = true
 		return p, nil
 	}
+	if at := loneReturn(text); at >= 0 {
+		return nil, wrong(at, "there is a carriage return without a line feed: readers differ in whether it ends a line and with it a comment")
+	}
 	if at := tooDeep(text); at >= 0 {
 		return nil, wrong(at, "it is nested more than %d levels deep", maxDepth)
 	}
@@ -98,30 +101,60 @@ func parseProblem(text []byte, err error) *problem {
 	return wrong(at, "it is not valid JSON: the file ends before everything in it does")
 }
 
-// tooDeep returns where nesting passes maxDepth, or -1.
+// loneReturn returns where a carriage return is that no line feed follows, or -1.
+func loneReturn(text []byte) int {
+	for i, c := range text {
+		if c == '\r' && (i+1 == len(text) || text[i+1] != '\n') {
+			return i
+		}
+	}
+	return -1
+}
+
+// tooDeep returns where nesting passes maxDepth, or -1. What it skips is what
+// the parser skips, to the byte: else a text could hide its depth. Behind a
+// comment that doesn't end there is nothing that the parser would read.
 func tooDeep(text []byte) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"':
-			for i++; i < len(text) && text[i] != '"'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
+		switch text[i] {
+		case '"', '/':
+			if i = skip(text, i); i < 0 {
+				return -1
 			}
-		case c == '/' && bytes.HasPrefix(text[i:], []byte("//")):
-			i += max(0, bytes.IndexByte(text[i:], '\n'))
-		case c == '/' && bytes.HasPrefix(text[i:], []byte("/*")):
-			i += max(0, bytes.Index(text[i+2:], []byte("*/"))) + 2
-		case c == '{' || c == '[':
+		case '{', '[':
 			if depth++; depth > maxDepth {
 				return i
 			}
-		case c == '}' || c == ']':
+		case '}', ']':
 			depth--
 		}
 	}
 	return -1
+}
+
+// skip returns the last byte of the string or comment that begins at i: i itself
+// where none does, -1 where it doesn't end.
+func skip(text []byte, i int) int {
+	end := []byte("\n")
+	switch rest := text[i:]; {
+	case rest[0] == '"':
+		for i++; i < len(text) && text[i] != '"'; i++ {
+			if text[i] == '\\' {
+				i++
+			}
+		}
+		return i
+	case bytes.HasPrefix(rest, []byte("/*")):
+		end = []byte("*/")
+	case !bytes.HasPrefix(rest, []byte("//")):
+		return i
+	}
+	n := bytes.Index(text[i+2:], end)
+	if n < 0 {
+		return -1
+	}
+	return i + 2 + n + len(end) - 1
 }
 
 // members reads an object's offsets off the parser's tree.

@@ -3,10 +3,9 @@
 package attach
 
 import (
-	"bytes"
-	"encoding/json"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 )
 
 // Snippet is what a person pastes to attach a client by hand. Its texts hold
@@ -62,10 +61,11 @@ func (c Client) shell(e entry) string {
 	return ""
 }
 
-// ShellWord quotes a word for a POSIX shell; ok is false for one that holds a
-// control character, which no reader of the line would see.
+// ShellWord quotes a word for a POSIX shell; ok is false for one that holds
+// a character which no reader of the line would see: a shell has no spelling for
+// it that shows and that every shell reads.
 func ShellWord(s string) (string, bool) {
-	if strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, unseen) {
 		return "", false
 	}
 	plain := func(r rune) bool {
@@ -135,8 +135,8 @@ func (f form) object(e entry, s style) string {
 func (f form) table(e entry, eol string) string {
 	return "# " + beginMark + e.name + eol +
 		"[" + f.key + "." + e.name + "]" + eol +
-		"command = " + quote(e.command) + eol +
-		"args = " + list(e.args) + " # " + endMark + e.name + eol
+		"command = " + quoteTOML(e.command) + eol +
+		"args = " + listTOML(e.args) + " # " + endMark + e.name + eol
 }
 
 // The marks of a block that was added to a TOML file, each before the entry's name.
@@ -144,23 +144,3 @@ const (
 	beginMark = "added by postern init: "
 	endMark   = "end of "
 )
-
-// quote spells a string so that JSON and TOML read the same, in visible ASCII
-// and what textsafe draws.
-func quote(s string) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil { // a string always encodes
-		return `""`
-	}
-	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\x7f", `\u007f`)
-}
-
-func list(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = quote(w)
-	}
-	return "[" + strings.Join(quoted, ", ") + "]"
-}

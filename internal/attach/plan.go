@@ -5,7 +5,7 @@ package attach
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"os"
+	"fmt"
 	"path/filepath"
 	"unicode/utf8"
 
@@ -116,6 +116,11 @@ func (p *Plan) attach(c Client, s Server) error {
 		return err
 	}
 	e := entry{name: s.pick(p.world, f.project, old), command: s.Command, args: s.args(p.world, c)}
+	for _, o := range old {
+		if !f.project && o.name == e.name && o.another(p.world.Project) {
+			return unfit(at, &problem{at: -1, text: fmt.Sprintf("the entry %q is another folder's, and it is not overwritten", e.name), hint: "rename that entry"})
+		}
+	}
 	after, made, prob := c.form.add(at.text, e)
 	if prob != nil {
 		return unfit(at, prob)
@@ -156,17 +161,16 @@ func (s Server) pick(w World, inProject bool, old []entry) string {
 		switch {
 		case e.name == second && e.plain() && e.args[3] == w.Project:
 			return second
-		case e.name == name && e.plain() && e.args[3] != w.Project && isDir(e.args[3]):
+		case e.name == name && e.another(w.Project):
 			name = second
 		}
 	}
 	return name
 }
 
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
+// another reports whether an entry is a line of init for another folder, be it
+// there in this moment or not: one that isn't mounted comes back.
+func (e entry) another(project string) bool { return e.plain() && e.args[3] != project }
 
 func shortHash(s string) string { return hash([]byte(s))[:6] }
 

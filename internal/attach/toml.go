@@ -203,7 +203,7 @@ func (e *entry) part(it tomlItem) bool {
 
 // paste says what to write by hand.
 func (f form) paste(p *problem, e entry) *problem {
-	p.hint = "write it yourself: [" + f.key + "." + e.name + "] command = " + quote(e.command) + ", args = " + list(e.args)
+	p.hint = "write it yourself: [" + f.key + "." + e.name + "] command = " + quoteTOML(e.command) + ", args = " + listTOML(e.args)
 	return p
 }
 

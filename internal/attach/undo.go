@@ -80,6 +80,10 @@ func (p *Plan) detach(c Client, s Server, f file, j journal, named bool) {
 	left := len(p.Left)
 	for _, e := range old {
 		r, known := j.find(f.path, e.name)
+		if known && !f.project && e.another(p.world.Project) { // ours was removed, and the name was free
+			p.Kept = append(p.Kept, fmt.Sprintf("%s: the entry %q is another folder's now", f.path, e.name))
+			continue
+		}
 		if known || p.takes(c, s, f, e, named) {
 			p.cut(&change, c, e, r, known)
 		}

@@ -234,6 +234,13 @@ func program() (string, error) {
 	return self, nil
 }
 
+// replaceable reports whether the program lies in the project, by the path that
+// clients start it by or by where that leads.
+func (r *initRun) replaceable() bool {
+	real, err := filepath.EvalSymlinks(r.server.Command)
+	return beneath(r.server.Command, r.world.Project) || err == nil && beneath(real, r.world.Project)
+}
+
 func sameFile(a, b string) bool {
 	x, err := os.Stat(a)
 	if err != nil {

@@ -24,6 +24,7 @@ type initJSON struct {
 	Kept    []string         `json:"kept"` // by undoing, since init didn't add it
 	Left    []string         `json:"left"` // that undoing couldn't take out
 	Ignore  []string         `json:"gitignore"`
+	Warns   []string         `json:"warnings"`
 }
 
 type initClientJSON struct {
@@ -53,7 +54,10 @@ func (r *initRun) report() *initJSON {
 	out := &initJSON{
 		document: newDocument("init"), Project: r.world.Project, Program: r.server.Command, Undo: r.undo, DryRun: r.dry,
 		Clients: []initClientJSON{}, Changes: []initChangeJSON{}, Kept: append([]string{}, r.plan.Kept...),
-		Left: append([]string{}, r.plan.Left...), Ignore: []string{},
+		Left: append([]string{}, r.plan.Left...), Ignore: []string{}, Warns: []string{},
+	}
+	if !r.undo && r.replaceable() {
+		out.Warns = append(out.Warns, "the program "+textsafe.Name(r.server.Command)+" lies in the folder, where the agent's own shell could replace it: install it elsewhere")
 	}
 	for _, a := range r.plan.Attached {
 		c := initClientJSON{
@@ -101,6 +105,9 @@ func (j *initJSON) intro() string {
 			why = textsafe.Name(c.Found)
 		}
 		fmt.Fprintf(&b, "client: %s (%s)\n", c.Name, why)
+	}
+	for _, w := range j.Warns {
+		fmt.Fprintf(&b, "warning: %s\n", textsafe.Clean(w))
 	}
 	if len(j.Clients) == 0 {
 		b.WriteString("client: none found; postern up . prints what to paste, --client attaches one all the same\n")

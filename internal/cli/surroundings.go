@@ -134,14 +134,8 @@ func guards(trust doctor.Trust, a attach.Attachment) (level, escapes string) {
 	return core.LevelSDK.String(), a.Client.Own + ", unless they are turned off there (" + attach.ClientsPage + ")"
 }
 
-// mostShown is how many characters of a name from a client's file are shown, and
-// how many arguments.
-const (
-	mostShown = 80
-	mostArgs  = 20
-)
-
-func brief(name string) string { return textsafe.Brief(name, mostShown) }
+// mostArgs is how many arguments of an entry are shown.
+const mostArgs = 20
 
 // shared says which clients offer the servers of several folders to each of
 // their sessions.
@@ -155,7 +149,7 @@ func shared(attached []attach.Attachment) (lines []string) {
 		if entries[a.Client.Name] == nil {
 			names = append(names, a.Client.Name)
 		}
-		entries[a.Client.Name] = append(entries[a.Client.Name], brief(a.Entry))
+		entries[a.Client.Name] = append(entries[a.Client.Name], attach.Brief(a.Entry))
 	}
 	for _, name := range names {
 		if all := entries[name]; len(all) > 1 {
@@ -202,9 +196,9 @@ func (s *surroundings) print(line func(what, text string)) {
 				args += " ..."
 				break
 			}
-			args += " " + brief(arg)
+			args += " " + attach.Brief(arg)
 		}
-		text := a.Name + ", " + brief(a.Entry) + " in " + textsafe.Word(a.File) + ": " + brief(a.Command) + args
+		text := a.Name + ", " + attach.Brief(a.Entry) + " in " + textsafe.Word(a.File) + ": " + attach.Brief(a.Command) + args
 		level := a.Level
 		if a.Missing {
 			level += ", missing program"

@@ -17,15 +17,9 @@ import (
 	"github.com/postern-gate/postern/internal/attach"
 )
 
-// mostShown is how many characters of a name in a line are shown: the names come
-// from files that may be anybody's.
-const mostShown = 80
-
-func brief(name string) string { return textsafe.Brief(name, mostShown) }
-
 // label names an entry for a person.
 func label(a attach.Attachment) string {
-	return a.Client.Name + ", " + brief(a.Entry) + " in " + textsafe.Word(a.File)
+	return a.Client.Name + ", " + attach.Brief(a.Entry) + " in " + textsafe.Word(a.File)
 }
 
 // mostEntries is how many entries of one file are looked at.
@@ -73,24 +67,24 @@ func (l *look) checkClient(ctx context.Context, a attach.Attachment) Result {
 	program, err := t.Program(a)
 	switch {
 	case errors.Is(err, fs.ErrInvalid):
-		return fail("look at it, then: postern init", "%s: its program %s is a relative path, which means another file in each folder", label(a), brief(a.Command))
+		return fail("look at it, then: postern init", "%s: its program %s is a relative path, which means another file in each folder", label(a), attach.Brief(a.Command))
 	case err != nil:
-		return fail("postern init", "%s: its program %s can't be found", label(a), brief(a.Command))
+		return fail("postern init", "%s: its program %s can't be found", label(a), attach.Brief(a.Command))
 	case len(a.Odd) > 0:
 		return warn("look at it", "%s %s: the client may start something else", label(a), a.Beside())
 	case !filepath.IsAbs(a.Command):
-		return warn("postern init", "%s: its program is named without a path, so PATH decides which one runs: %s", label(a), brief(program))
+		return warn("postern init", "%s: its program is named without a path, so PATH decides which one runs: %s", label(a), attach.Brief(program))
 	case attach.Installed(program) != nil:
 		return fail("install it, then: postern init", "%s: its program was made by go run and will be gone", label(a))
 	}
 	if who := changeable(program); who != "" {
-		return fail("put it where only you and root can write, then: postern init", "%s: %s: %s", label(a), brief(program), who)
+		return fail("put it where only you and root can write, then: postern init", "%s: %s: %s", label(a), attach.Brief(program), who)
 	}
 	if t.self(program) {
 		return pass("%s runs this program", label(a))
 	}
 	if !t.Of(a, program) {
-		return warn("look at it", "%s runs %s, which is not this program, and is not started from here", label(a), brief(program))
+		return warn("look at it", "%s runs %s, which is not this program, and is not started from here", label(a), attach.Brief(program))
 	}
 	return l.checkVersion(ctx, a, program)
 }
@@ -98,11 +92,11 @@ func (l *look) checkClient(ctx context.Context, a attach.Attachment) Result {
 func (l *look) checkVersion(ctx context.Context, a attach.Attachment, program string) Result {
 	switch version, ok := l.versionOf(ctx, program); {
 	case !ok:
-		return fail("postern init", "%s: %s doesn't tell its version", label(a), brief(program))
+		return fail("postern init", "%s: %s doesn't tell its version", label(a), attach.Brief(program))
 	case version != l.Version:
-		return warn("postern init", "%s runs %s, which is version %s, and this is %s", label(a), brief(program), brief(version), l.Version)
+		return warn("postern init", "%s runs %s, which is version %s, and this is %s", label(a), attach.Brief(program), attach.Brief(version), l.Version)
 	}
-	return pass("%s runs %s, of the same version", label(a), brief(program))
+	return pass("%s runs %s, of the same version", label(a), attach.Brief(program))
 }
 
 // onlyReads reports whether a line does nothing but serve on stdio: what stands
@@ -154,7 +148,7 @@ func (l *look) checkClientLine(ctx context.Context, a attach.Attachment) Result 
 	case err != nil:
 		return skip("%s: there is no such program", label(a))
 	case !t.Of(a, program):
-		return skip("%s: %s is not started from here", label(a), brief(program))
+		return skip("%s: %s is not started from here", label(a), attach.Brief(program))
 	case len(a.Odd) > 0:
 		return skip("%s %s, and is not started from here", label(a), a.Beside())
 	case !onlyReads(a.Args):

@@ -101,7 +101,7 @@ func TestNamesInLines(t *testing.T) {
 	for name, want := range map[string]string{
 		"mine": "Claude Code, mine in ", // the control
 		"postern in /x/.mcp.json runs this program. warn: ": `Claude Code, "postern in /x/.mcp.json runs this program. warn: " in `,
-		strings.Repeat("a", 2<<20):                          "Claude Code, " + strings.Repeat("a", mostShown) + "... in ",
+		strings.Repeat("a", 2<<20):                          "Claude Code, " + strings.Repeat("a", 80) + "... in ",
 	} {
 		m := newMachine(t)
 		m.put(filepath.Join(m.project, ".mcp.json"), fmt.Sprintf(`{"mcpServers":{%q:{"command":%q,"args":["serve","."]}}}`, name, m.o.Self), 0o600)

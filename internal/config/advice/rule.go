@@ -39,7 +39,7 @@ func (e *Editor) amend(q core.Request, l *policy.Layer, table *policy.Rules, r c
 	for i := range table.Matches {
 		if m := &table.Matches[i]; m.Pos == r.Pos {
 			m.Decision = core.Allow
-			s := at(l, r.Pos, "let this rule say allow, or narrow it: it holds for every name that it matches, "+reach(m.Pattern.Text, agent))
+			s := at(l, r.Pos, "let this rule say allow, or narrow it: it holds for every name that it matches, "+reach(m.Text, agent))
 			s.Put = core.Allow.String()
 			return s
 		}
