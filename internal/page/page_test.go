@@ -499,7 +499,7 @@ func TestHeaders(t *testing.T) {
 	for _, path := range []string{"/", "/login", "/page.css", "/page.js", "/nothing"} {
 		h := d.request(http.MethodGet, d.page.base+path, nil).Header()
 		for name, want := range map[string]string{
-			"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+			"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
 			"Cache-Control": "no-store", "X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin",
 		} {
 			if h.Get(name) != want {
