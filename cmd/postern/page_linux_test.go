@@ -135,6 +135,26 @@ func TestUpOnTerminal(t *testing.T) {
 	if now, err := os.ReadFile(filepath.Join(dir, "a.txt")); err != nil || string(now) != "two\n" {
 		t.Errorf("%q %v", now, err)
 	}
+	// What changed since is a conflict: told before, and left as it is.
+	_, list = b.send(http.MethodGet, "/undo", nil)
+	plan = regexp.MustCompile(`/undo/plan\?id=[^"]+`).FindString(list)
+	old := b.form(plan, "/undo")
+	place(t, dir, "a.txt", "mine\n")
+	time.Sleep(prompt.Deaf)
+	v = b.form(plan, "/undo")
+	time.Sleep(prompt.Deaf)
+	for _, try := range []struct {
+		form url.Values
+		want string
+	}{{old, "what would be done is something else now"}, {v, "conflict: project://a.txt stays as it is"}} {
+		b.send(http.MethodPost, "/undo", try.form)
+		if _, said := b.send(http.MethodGet, b.location[strings.LastIndex(b.location, "/"):], nil); !strings.Contains(said, try.want) {
+			t.Errorf("no %q in %s", try.want, said)
+		}
+	}
+	if now, err := os.ReadFile(filepath.Join(dir, "a.txt")); err != nil || string(now) != "mine\n" {
+		t.Errorf("%q %v", now, err)
+	}
 	p.blurts("\x03") // the terminal is its own again: this is a signal
 	p.ends(0)
 }
