@@ -99,7 +99,7 @@ func (o *options) openPage(ctx context.Context, env *Env, w *workspace, state *e
 	if err := page.CloseMemory(); err != nil {
 		fmt.Fprintln(env.Err, "warning: other programs of this user may be able to read the page's secrets from memory")
 	}
-	p, err := page.New(page.Options{
+	p, err := page.New(page.Options{ //nolint:contextcheck // the page has no context but that of each request
 		State: state, Grants: state.Grants(page.Approver), Log: (&logState{dir: w.stateDir}).audit(),
 		Person:  func() enforce.Person { return w.person() },
 		Reach:   func(ctx context.Context) page.Reach { return w.reach(ctx, env) },

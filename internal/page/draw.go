@@ -39,9 +39,12 @@ type diffLine struct{ Kind, Text string }
 
 // diffLines cuts a text that passed textsafe.
 func diffLines(text string) (all []diffLine) {
+	begun := false // what comes before the first place is about the diff
 	for l := range strings.Lines(text) {
 		d := diffLine{"same", strings.TrimSuffix(l, "\n")}
+		begun = begun || strings.HasPrefix(l, "@@")
 		switch {
+		case !begun && (strings.HasPrefix(l, "+++ ") || strings.HasPrefix(l, "--- ")):
 		case strings.HasPrefix(l, "+"):
 			d.Kind = "added"
 		case strings.HasPrefix(l, "-"):

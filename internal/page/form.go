@@ -16,7 +16,8 @@ import (
 )
 
 // stamp is what a form carries: what it is about, what was shown of that, when,
-// and the proof that this page drew it for this session.
+// and the proof that this page drew it for this session. About is in base64:
+// what others wrote must come back byte for byte.
 type stamp struct {
 	Act, About, Shown, Drawn, Proof string
 }
@@ -29,7 +30,7 @@ type form struct {
 }
 
 func (s *session) stamp(act, about, shown string, now time.Time) stamp {
-	t := stamp{Act: act, About: about, Shown: shown, Drawn: strconv.FormatInt(now.UnixMilli(), 10)}
+	t := stamp{Act: act, About: base64.RawURLEncoding.EncodeToString([]byte(about)), Shown: shown, Drawn: strconv.FormatInt(now.UnixMilli(), 10)}
 	t.Proof = s.prove(t)
 	return t
 }
@@ -54,7 +55,11 @@ func (p *Page) formOf(s *session, act string, r *http.Request) (form, error) {
 	if err != nil || !hmac.Equal([]byte(s.prove(t)), []byte(v.Get("proof"))) {
 		return form{}, errStamp()
 	}
-	return form{t.About, t.Shown, v, p.o.Now().Sub(time.UnixMilli(drawn)) < prompt.Deaf}, nil
+	about, err := base64.RawURLEncoding.DecodeString(t.About)
+	if err != nil {
+		return form{}, errStamp()
+	}
+	return form{string(about), t.Shown, v, p.o.Now().Sub(time.UnixMilli(drawn)) < prompt.Deaf}, nil
 }
 
 func errStamp() *fault.Error {

@@ -159,7 +159,8 @@ func (p *Page) Handler() http.Handler {
 		head.Set("Content-Security-Policy", policy)
 		head.Set("X-Content-Type-Options", "nosniff")
 		head.Set("X-Frame-Options", "DENY")
-		head.Set("Referrer-Policy", "no-referrer")
+		// With no-referrer a form would come with the origin null.
+		head.Set("Referrer-Policy", "same-origin")
 		head.Set("Cache-Control", "no-store")
 		head.Set("Cross-Origin-Opener-Policy", "same-origin")
 		head.Set("Cross-Origin-Resource-Policy", "same-origin")

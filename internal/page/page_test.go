@@ -5,6 +5,7 @@ package page
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"html"
@@ -145,7 +146,7 @@ func (d *desk) form(path, act, about string) url.Values {
 		for _, m := range hidden.FindAllStringSubmatch(f, -1) {
 			v.Set(m[1], html.UnescapeString(m[2]))
 		}
-		if v.Get("about") == about {
+		if v.Get("about") == base64.RawURLEncoding.EncodeToString([]byte(about)) {
 			return v
 		}
 	}
@@ -311,17 +312,17 @@ func TestStamp(t *testing.T) {
 		return v
 	}
 	for name, v := range map[string]url.Values{
-		"nothing":             {"answer": {"once"}, "about": {one}},
+		"nothing":             {"answer": {"once"}, "about": {good.Get("about")}},
 		"no proof":            set("proof", ""),
 		"a wrong proof":       set("proof", strings.Repeat("A", 43)),
-		"another question":    set("about", two),
+		"another question":    set("about", other.Get("about")),
 		"another card":        set("shown", other.Get("shown")),
 		"another time":        set("drawn", "0"),
 		"no time":             set("drawn", "x"),
 		"another's proof":     set("proof", other.Get("proof")),
 		"of another session":  set("proof", foreign.Get("proof")),
 		"of another form":     set("proof", d.form("/grants", "/pause", "").Get("proof")),
-		"in parts that shift": set("about", one+good.Get("shown")),
+		"in parts that shift": set("about", good.Get("about")+good.Get("shown")),
 	} {
 		w := d.request(http.MethodPost, d.page.base+"/decide", v)
 		if w.Code != http.StatusForbidden {
@@ -498,7 +499,7 @@ func TestHeaders(t *testing.T) {
 	for _, path := range []string{"/", "/login", "/page.css", "/page.js", "/nothing"} {
 		h := d.request(http.MethodGet, d.page.base+path, nil).Header()
 		for name, want := range map[string]string{
-			"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+			"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
 			"Cache-Control": "no-store", "X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin",
 		} {
 			if h.Get(name) != want {
@@ -611,7 +612,7 @@ func TestScript(t *testing.T) {
 			bytes.Contains(data, []byte("<script>")) || regexp.MustCompile(`\son[a-z]+="`).Match(data)) {
 			t.Errorf("%s has something inline", n.Name())
 		}
-		if bytes.Contains(data, []byte("://")) && !strings.Contains(string(data), `{{.Name}}://`) {
+		if bytes.Contains(data, []byte("://")) && !strings.Contains(string(data), `{{line .Name}}://`) {
 			t.Errorf("%s names another place", n.Name())
 		}
 		for _, bad := range []string{"innerHTML", "eval(", "document.write", "insertAdjacentHTML"} {
