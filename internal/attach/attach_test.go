@@ -319,7 +319,7 @@ func TestBlockChangedByHand(t *testing.T) {
 func TestInstalled(t *testing.T) {
 	for path, ok := range map[string]bool{
 		"/usr/bin/postern": true, "/home/u/go/bin/postern": true, "/home/u/building/postern": true,
-		"/tmp/go-build123/b001/exe/postern": false, "/home/u/.cache/go-build/aa/" + strings.Repeat("a", 64) + "-d/postern": false,
+		"/tmp/go-build123/b001/exe/postern": false, "/tmp/go-build123/b417/cli.test": false, "/home/u/.cache/go-build/aa/" + strings.Repeat("a", 64) + "-d/postern": false,
 		"/var/cache/other/00/" + strings.Repeat("0", 64) + "-d/postern": false,
 		"/home/u/go-builder/postern":                                    true, "/home/u/go-build/postern": true, "/home/u/go-build12/postern": true, "/go-build1x/b001/exe/postern": true,
 		"/home/u/go-build123/b001/exe/src/postern": true, "/home/u/ab/" + strings.Repeat("0", 64) + "-d/postern": true,

@@ -25,8 +25,8 @@ func Installed(program string) error {
 	}
 }
 
-// built is where go run links a program that it doesn't cache.
-func built() *regexp.Regexp { return regexp.MustCompile(`(^|/)go-build[0-9]+/b[0-9]+/exe$`) }
+// built is where go run, and go test, link a program that they don't cache.
+func built() *regexp.Regexp { return regexp.MustCompile(`(^|/)go-build[0-9]+/b[0-9]+(/exe)?$`) }
 
 // cached holds for a folder of the build cache that a program lies in, wherever
 // the cache is.

@@ -54,7 +54,8 @@ with --json nobody is asked: it takes --yes or --dry-run
 
 what was added is remembered, so that --undo takes out exactly that, also after
 other changes; of a --client that is named also an entry that reads as init
-writes it. what it can't take out is named, the rest goes, and it ends with exit 1
+writes it. what it can't take out is named, the rest goes, and it ends with
+exit 1
 
 clients: ` + strings.Join(ids[:half], ", ") + ",\n  " + strings.Join(ids[half:], ", "),
 		DisableFlagsInUseLine: true,

@@ -105,7 +105,10 @@ func (o *serveOptions) serveHTTP(ctx context.Context, env *Env, w *workspace, st
 	}
 	stop, err := o.show(ctx, env, w, held.File(), at, token)
 	if err != nil {
-		return errors.Join(err, l.Close(ctx))
+		if ctx.Err() != nil { // an interrupt is how this ends, also before it has begun
+			err = nil
+		}
+		return errors.Join(err, l.Close(context.WithoutCancel(ctx)))
 	}
 	defer stop()
 	if o.up {

@@ -153,7 +153,7 @@ func TestFindings(t *testing.T) {
 		{"program", func(m *machine) { m.must(os.Chmod(m.o.Self, 0o777)) }, Fail, "others can write it"},
 		{"program", func(m *machine) { m.must(os.Chmod(filepath.Dir(m.o.Self), 0o777)) }, Fail, "somebody else can replace it"},
 		{"program", func(m *machine) {
-			m.o.Self = filepath.Join(m.box, "go-build123", "exe", "postern")
+			m.o.Self = filepath.Join(m.box, "go-build123", "b001", "exe", "postern")
 			m.put(m.o.Self, "", 0o755)
 		}, Warn, "temporary program of go run"},
 		{"program", func(m *machine) {
