@@ -179,7 +179,7 @@ func (c *chromium) goes(url string) {
 func (c *chromium) sees(js string) {
 	c.t.Helper()
 	last := ""
-	for late := time.Now().Add(30*time.Second); time.Now().Before(late); time.Sleep(50 * time.Millisecond) {
+	for late := time.Now().Add(30 * time.Second); time.Now().Before(late); time.Sleep(50 * time.Millisecond) {
 		if last = c.run("!!(" + js + ")"); last == "true" {
 			return
 		}
