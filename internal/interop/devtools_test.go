@@ -53,7 +53,7 @@ func newChromium(t *testing.T) *chromium {
 	if path == "" {
 		testenv.Missing(t, "chromium")
 	}
-	profile, err := os.MkdirTemp("", "postern-chromium-")
+	profile, err := os.MkdirTemp("", "postern-chromium-") //nolint:usetesting // its children may still write when the test ends
 	if err != nil {
 		t.Fatal(err)
 	}
