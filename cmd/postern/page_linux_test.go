@@ -159,6 +159,22 @@ func TestUpOnTerminal(t *testing.T) {
 	p.ends(0)
 }
 
+// TestUpInterrupted: ctrl-c at a question ends up too, and the question stays.
+func TestUpInterrupted(t *testing.T) {
+	env, dir := desk(t)
+	place(t, dir, "a.txt", "one\n")
+	p := sit(t, env, 40, "up", dir)
+	p.sees("the page, in the next minute")
+	a := newAgent(t, env, dir)
+	a.call("write_file", map[string]any{"path": "a.txt", "content": "x"})
+	p.sees("y yes, once")
+	p.types("\x03")
+	p.ends(0)
+	q := sit(t, env, 40, "pending")
+	q.sees("fs.write project://a.txt")
+	q.ends(0)
+}
+
 // TestPageAlone: the page by itself; enter gives another link.
 func TestPageAlone(t *testing.T) {
 	env, dir := desk(t)

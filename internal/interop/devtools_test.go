@@ -53,9 +53,13 @@ func newChromium(t *testing.T) *chromium {
 	if path == "" {
 		testenv.Missing(t, "chromium")
 	}
+	profile, err := os.MkdirTemp("", "postern-chromium-") //nolint:usetesting // its children may still write when the test ends
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	cmd := exec.CommandContext(ctx, path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-		"--no-first-run", "--disable-background-networking", "--user-data-dir="+t.TempDir(),
+		"--no-first-run", "--disable-background-networking", "--user-data-dir="+profile,
 		"--host-resolver-rules=MAP evil.test 127.0.0.1", "--remote-debugging-pipe", "about:blank")
 	theirIn, ourOut, err := os.Pipe()
 	if err != nil {
@@ -73,9 +77,18 @@ func newChromium(t *testing.T) *chromium {
 	_ = errors.Join(theirIn.Close(), theirOut.Close())
 	c := &chromium{t: t, in: ourOut, waiting: map[int]chan message{}}
 	t.Cleanup(func() {
+		_, _ = io.WriteString(ourOut, `{"id":0,"method":"Browser.close"}`+"\x00")
+		timer := time.AfterFunc(10*time.Second, stop)
+		_ = cmd.Wait() // it may have been killed
+		timer.Stop()
 		stop()
-		_ = cmd.Wait() // it was killed
 		_ = errors.Join(ourOut.Close(), ourIn.Close())
+		for range 20 { // its children end a little later, and write until then
+			if os.RemoveAll(profile) == nil {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
 	})
 	go c.read(ourIn)
 	c.session = c.tab()
@@ -190,6 +203,7 @@ func (c *chromium) sees(js string) {
 // clicks presses the mouse on an element, where it is.
 func (c *chromium) clicks(selector string) {
 	c.t.Helper()
+	c.sees("document.readyState === 'complete'")
 	at := c.run(`(() => { const e = document.querySelector(` + quote(selector) + `); e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })()`)
 	var p [2]float64
 	if err := json.Unmarshal([]byte(at), &p); err != nil {

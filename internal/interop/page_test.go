@@ -110,7 +110,8 @@ func (d *theDesk) enters() {
 // view follows a link of the navigation.
 func (d *theDesk) view(name string) {
 	d.t.Helper()
-	d.clicks(fmt.Sprintf("nav a[href$=%q]", "/"+name))
+	d.sees("document.readyState === 'complete'")
+	d.run(fmt.Sprintf("document.querySelector('nav a[href$=%q]').click()", "/"+name))
 	d.sees(fmt.Sprintf("document.readyState === 'complete' && location.pathname.endsWith(%q) && performance.now() > 600", "/"+name))
 }
 
@@ -185,6 +186,7 @@ func TestPageEndToEnd(t *testing.T) {
 	d := newTheDesk(t)
 	d.enters()
 	d.sees("document.querySelector('.none')")
+	d.run(`window.heard = []; new MutationObserver(() => { const b = document.querySelector('.card .yes'); if (b) { const e = new MouseEvent('click', { bubbles: true, cancelable: true }); b.dispatchEvent(e); window.heard.push(!e.defaultPrevented) } }).observe(document.querySelector('[data-live]'), { childList: true })`)
 	name := "<img src=x onerror=alert(4)>\u202e.html"
 	if err := os.WriteFile(filepath.Join(d.root, name), []byte("old\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -200,7 +202,9 @@ func TestPageEndToEnd(t *testing.T) {
 	if bad := d.nameless(); len(bad) > 0 {
 		t.Errorf("without a name: %v", bad)
 	}
-	d.clicks(".card .yes") // at once: it is not heard
+	if got := d.run("window.heard"); got != "[false]" {
+		t.Errorf("a click in the moment of the card's coming: %s", got)
+	}
 	d.holds(name, "old\n")
 	time.Sleep(prompt.Deaf + 200*time.Millisecond)
 	d.clicks(".card .yes")
@@ -225,6 +229,25 @@ func TestPageEndToEnd(t *testing.T) {
 	d.clicks(".yes")
 	d.sees("(document.querySelector('.notice') || {}).textContent?.includes('done: restore')")
 	d.holds(name, "old\n")
+	// What a file of these names holds is never more than text here.
+	for _, name := range []string{"x.svg", "x.xhtml", "x.html.txt", "x.html"} {
+		d.view("")
+		d.sees("document.querySelector('.none')")
+		d.agent.call("write_file", map[string]any{"path": name, "content": "<svg xmlns='http://www.w3.org/2000/svg' onload='alert(5)'><script>alert(6)</script></svg>\n"})
+		d.sees("document.querySelector('.card')?.textContent.includes('<svg xmlns')")
+		if n := d.run("document.querySelectorAll('main svg, main script').length"); n != "0" {
+			t.Errorf("%s: %s elements of others", name, n)
+		}
+		for _, q := range d.store.Pending() {
+			if _, err := d.store.Decide(t.Context(), q.ID, grant.Answer{Kind: grant.Once, Approver: "terminal"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.agent.answer()
+		if got := d.run(fmt.Sprintf("fetch(location.pathname + %q).then((r) => r.status)", name)); got != "404" {
+			t.Errorf("%s is served: %s", name, got)
+		}
+	}
 	if d.dialogs != 0 {
 		t.Errorf("%d dialogs: a text of somebody else ran", d.dialogs)
 	}
@@ -272,6 +295,28 @@ func TestPageKeyboard(t *testing.T) {
 	}
 	d.sees("!document.querySelector('.card') && document.querySelector('.none')")
 	d.agent.answer()
+}
+
+// TestPageWithoutScript: nobody waits then, and all else works.
+func TestPageWithoutScript(t *testing.T) {
+	d := newTheDesk(t)
+	d.do(d.session, "Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
+	d.enters()
+	write := map[string]any{"path": "a.txt", "content": "x"}
+	d.agent.call("write_file", write)
+	if got := d.agent.answer(); !strings.Contains(got, "a person runs: postern approve") {
+		t.Error(got)
+	}
+	d.run("document.querySelector('nav a').click()")
+	d.sees("document.readyState === 'complete' && document.querySelector('.card')")
+	time.Sleep(prompt.Deaf + 200*time.Millisecond)
+	d.clicks(".card .yes")
+	d.sees("(document.querySelector('.notice') || {}).textContent?.includes('approved once')")
+	d.agent.call("write_file", write)
+	if got := d.agent.answer(); !strings.Contains(got, "Successfully wrote") {
+		t.Error(got)
+	}
+	d.holds("a.txt", "x")
 }
 
 // TestPageFromElsewhere: a page of another origin, one on another port of this

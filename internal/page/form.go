@@ -17,7 +17,8 @@ import (
 
 // stamp is what a form carries: what it is about, what was shown of that, when,
 // and the proof that this page drew it for this session. About is in base64:
-// what others wrote must come back byte for byte.
+// what others wrote must come back byte for byte. Drawn counts from the
+// session's begin, in milliseconds: setting the clock makes nothing older.
 type stamp struct {
 	Act, About, Shown, Drawn, Proof string
 }
@@ -30,7 +31,7 @@ type form struct {
 }
 
 func (s *session) stamp(act, about, shown string, now time.Time) stamp {
-	t := stamp{Act: act, About: base64.RawURLEncoding.EncodeToString([]byte(about)), Shown: shown, Drawn: strconv.FormatInt(now.UnixMilli(), 10)}
+	t := stamp{Act: act, About: base64.RawURLEncoding.EncodeToString([]byte(about)), Shown: shown, Drawn: strconv.FormatInt(now.Sub(s.began).Milliseconds(), 10)}
 	t.Proof = s.prove(t)
 	return t
 }
@@ -59,7 +60,7 @@ func (p *Page) formOf(s *session, act string, r *http.Request) (form, error) {
 	if err != nil {
 		return form{}, errStamp()
 	}
-	return form{string(about), t.Shown, v, p.o.Now().Sub(time.UnixMilli(drawn)) < prompt.Deaf}, nil
+	return form{string(about), t.Shown, v, p.o.Now().Sub(s.began)-time.Duration(drawn)*time.Millisecond < prompt.Deaf}, nil
 }
 
 func errStamp() *fault.Error {

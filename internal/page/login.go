@@ -35,6 +35,7 @@ type link struct {
 // session is a browser that somebody opened the link in.
 type session struct {
 	key   []byte // of its stamps
+	began time.Time
 	until time.Time
 
 	mu      sync.Mutex
@@ -120,7 +121,8 @@ func (p *Page) used(code string) bool {
 }
 
 func (p *Page) begin(id [32]byte) {
-	s := &session{key: make([]byte, 32), until: p.o.Now().Add(sessionLife), notices: map[int]*notice{}}
+	now := p.o.Now()
+	s := &session{key: make([]byte, 32), began: now, until: now.Add(sessionLife), notices: map[int]*notice{}}
 	rand.Read(s.key) // never fails: crypto/rand ends the program instead
 	p.mu.Lock()
 	defer p.mu.Unlock()

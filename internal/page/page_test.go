@@ -317,7 +317,7 @@ func TestStamp(t *testing.T) {
 		"a wrong proof":       set("proof", strings.Repeat("A", 43)),
 		"another question":    set("about", other.Get("about")),
 		"another card":        set("shown", other.Get("shown")),
-		"another time":        set("drawn", "0"),
+		"another time":        set("drawn", "1"),
 		"no time":             set("drawn", "x"),
 		"another's proof":     set("proof", other.Get("proof")),
 		"of another session":  set("proof", foreign.Get("proof")),
