@@ -9,7 +9,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
+	"reflect"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
@@ -39,15 +41,53 @@ func (c *crossing) readArguments(args map[string]any) error {
 	if err != nil {
 		return &fault.Error{Code: fault.RequestInvalid, Resource: c.tool.Name, Rule: "the arguments can't be shown to a person", Err: err}
 	}
+	if !allText(reflect.ValueOf(kept)) { // all bad bytes become one character, and a yes would be for each
+		return &fault.Error{Code: fault.RequestInvalid, Resource: c.tool.Name, Rule: "an argument is not UTF-8"}
+	}
 	c.args.text = string(b)
 	return nil
 }
 
+// allText reports whether every string of a value is UTF-8. It is called for
+// what could be encoded, which ends.
+func allText(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.String:
+		return utf8.ValidString(v.String())
+	case reflect.Interface, reflect.Pointer:
+		return v.IsNil() || allText(v.Elem())
+	case reflect.Slice, reflect.Array:
+		if k := v.Type().Elem().Kind(); k == reflect.Uint8 { // base64, or a message as it came
+			return v.Type() != reflect.TypeFor[json.RawMessage]() || utf8.Valid(v.Bytes())
+		}
+		for i := range v.Len() {
+			if !allText(v.Index(i)) {
+				return false
+			}
+		}
+	case reflect.Map:
+		for at := v.MapRange(); at.Next(); {
+			if !allText(at.Key()) || !allText(at.Value()) {
+				return false
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() && f.Tag.Get("json") != "-" && !allText(v.Field(i)) {
+				return false
+			}
+		}
+	default:
+	}
+	return true
+}
+
 // beneath is what goes with a folder, in whatever order it is met.
 type beneath struct {
-	n   int
-	sum [sha256.Size]byte
-	h   hash.Hash
+	n      int
+	sum    [sha256.Size]byte
+	h      hash.Hash
+	walked bool // by descend
 }
 
 func (t *beneath) add(n pathguard.Name, info pathguard.Info) {

@@ -125,8 +125,14 @@ func (c *crossing) moves(from, to *operand) {
 		p.To = &there
 		return one(p)
 	}
-	c.perform = func(context.Context) error {
-		err := pathguard.Rename(from.target, to.target)
+	c.perform = func(ctx context.Context) error {
+		if err := c.unchanged(ctx, from.target, from.name); err != nil {
+			return err
+		}
+		err := c.since(pathguard.Rename(from.target, to.target))
+		if err == nil {
+			err = c.arrived(ctx, from, to)
+		}
 		if err == nil {
 			c.did(0, facts(to.name))
 		}
@@ -189,6 +195,7 @@ func (c *crossing) descend(ctx context.Context, o *operand, visit func(pathguard
 	if o.target.Info().Kind != pathguard.KindDir {
 		return nil
 	}
+	c.tree.walked = true
 	return o.target.Descendants(ctx, c.gate.o.MaxEntries, c.discreet(o, visit))
 }
 
@@ -276,9 +283,10 @@ func (g *Gate) Delete(ctx context.Context, spelling string, recursive bool, call
 	c.steps = c.removal
 	c.perform = func(ctx context.Context) (err error) {
 		if recursive {
-			err = o.target.RemoveAll(ctx, func(n pathguard.Name) error { return judge(n, pathguard.Info{}) }, c.options())
+			last := c.discreet(o, c.nothingNew(o, judge))
+			err = c.since(o.target.RemoveAll(ctx, func(n pathguard.Name) error { return last(n, pathguard.Info{}) }, c.exactly()))
 		} else {
-			err = o.target.Remove(c.options())
+			err = c.since(o.target.Remove(c.options()))
 		}
 		if err == nil {
 			c.did(0, pathguard.Facts{})

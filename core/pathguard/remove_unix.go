@@ -26,7 +26,7 @@ func (t *Target) Remove(o WriteOptions) error {
 		err = t.removeFile(o)
 	case o.Into == nil:
 		err = unlink(t.dir, t.base, unix.AT_REMOVEDIR)
-	case holdsOnly(t.dir, t.base, nil, 0): // nothing was judged beneath it, so nothing may be there
+	case holdsOnly(t.dir, t.base, nil, false, 0): // nothing was judged beneath it, so nothing may be there
 		return t.moveDir(nil, o)
 	default:
 		err = unix.ENOTEMPTY
@@ -176,11 +176,7 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 	if o.Into != nil {
 		return t.moveAll(ctx, judge, o)
 	}
-	var all []found
-	err := t.removal(ctx, MaxEntries, func(f found) error {
-		all = append(all, f)
-		return judge(f.name)
-	})
+	all, err := t.collect(ctx, judge, o)
 	if err != nil {
 		return err
 	}
@@ -188,7 +184,7 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 	for i := len(all) - 1; i >= 0; i-- {
 		err := ctx.Err()
 		if err == nil {
-			err = all[i].remove()
+			err = all[i].remove(o.Exactly != nil)
 		}
 		switch {
 		case err == nil, err == unix.ENOENT && i > 0: // somebody else removed it
@@ -199,6 +195,24 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 		}
 	}
 	return t.settled()
+}
+
+// collect judges all that is beneath a directory, and all of it as a whole.
+func (t *Target) collect(ctx context.Context, judge func(Name) error, o WriteOptions) (all []found, err error) {
+	err = t.removal(ctx, MaxEntries, func(f found) error {
+		all = append(all, f)
+		return judge(f.name)
+	})
+	if err != nil || o.Exactly == nil {
+		return all, err
+	}
+	return all, o.Exactly(func(yield func(Name, Info) bool) {
+		for i := range all {
+			if !yield(all[i].name, all[i].st.info()) {
+				return
+			}
+		}
+	})
 }
 
 // CanRemoveAll is the preview of RemoveAll, with a bound and a judge that is

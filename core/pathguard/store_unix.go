@@ -152,36 +152,39 @@ func (t *Target) image(s *Store, entry string, kept Facts) (stat, error) {
 // moveAll moves a directory with all that is beneath it into the store, in one
 // step. What was not judged is not taken: the directory is then moved back.
 func (t *Target) moveAll(ctx context.Context, judge func(Name) error, o WriteOptions) error {
-	judged := map[ident]bool{}
-	err := t.removal(ctx, MaxEntries, func(f found) error {
-		judged[f.st.ident] = true
-		return judge(f.name)
-	})
+	all, err := t.collect(ctx, judge, o)
 	if err != nil {
 		return err
+	}
+	judged := make(map[ident]stat, len(all))
+	for i := range all {
+		judged[all[i].st.ident] = all[i].st
 	}
 	return t.moveDir(judged, o)
 }
 
-func (t *Target) moveDir(judged map[ident]bool, o WriteOptions) error {
+func (t *Target) moveDir(judged map[ident]stat, o WriteOptions) error {
 	if err := o.Into.takes(t, t.base, o.As); err != nil {
 		return t.name.failure(err)
 	}
 	st, err := statAt(o.Into.fd, o.As)
-	if err == nil && st.ident == t.st.ident && holdsOnly(o.Into.fd, o.As, judged, 0) {
+	exactly := o.Exactly != nil
+	if err == nil && st.ident == t.st.ident && (!exactly || t.movedAs(&st)) && holdsOnly(o.Into.fd, o.As, judged, exactly, 0) {
 		return t.settled()
 	}
 	if err := t.held(func() error { return t.moveNew(o.Into.fd, o.As, KindDir) }); err != nil {
-		return t.name.halfway(err, "something was added to it meanwhile, and it could not be moved back")
+		return t.name.halfway(err, "what it holds changed meanwhile, and it could not be moved back")
 	}
-	return t.name.stale("something was added to it meanwhile")
+	return t.name.stale("what it holds changed meanwhile")
 }
 
 // maxDepth bounds how deep a directory is walked by handles.
 const maxDepth = 1000
 
-// holdsOnly reports whether everything beneath an entry is among the judged.
-func holdsOnly(dir int, entry string, judged map[ident]bool, depth int) bool {
+// holdsOnly reports whether everything beneath an entry is among the judged,
+// exactly as it was then if that is asked. What is gone or has another name
+// shows in the times of its directory.
+func holdsOnly(dir int, entry string, judged map[ident]stat, exactly bool, depth int) bool {
 	fd, err := openat(dir, entry, oPath|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil || depth > maxDepth {
 		return false
@@ -190,7 +193,9 @@ func holdsOnly(dir int, entry string, judged map[ident]bool, depth int) bool {
 	only := true
 	err = eachEntry(fd, func(e Entry) bool {
 		st, err := statAt(fd, e.Name)
-		only = err == nil && judged[st.ident] && (st.kind() != KindDir || holdsOnly(fd, e.Name, judged, depth+1))
+		was, known := judged[st.ident]
+		only = err == nil && known && (!exactly || st.fingerprint() == was.fingerprint()) &&
+			(st.kind() != KindDir || holdsOnly(fd, e.Name, judged, exactly, depth+1))
 		return only
 	})
 	return err == nil && only

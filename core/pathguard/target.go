@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"iter"
 	"strings"
 	"time"
 
@@ -30,6 +31,10 @@ type WriteOptions struct {
 	As   string
 	// Like is what the new file is given instead of what the old one has.
 	Like *Like
+	// Exactly, if set, is given all that a removal found beneath a directory,
+	// once it was judged and before anything is removed; its error ends the
+	// call. Then only what is still as it was found goes.
+	Exactly func(iter.Seq2[Name, Info]) error
 }
 
 // Like is what a file has beside its content.
