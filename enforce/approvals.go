@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
@@ -222,6 +223,9 @@ func (a *Approvals) binding(ctx context.Context, q *Question) (*grant.Binding, e
 			return nil, err
 		}
 	}
+	for _, r := range q.Roots {
+		b.Roots = append(b.Roots, grant.Root(r))
+	}
 	for _, o := range q.Operations {
 		b.Operations = append(b.Operations, grant.Operation{Action: o.Action.String(), Resource: o.Resource.String(), List: o.List})
 		b.Private = b.Private || o.List != ""
@@ -247,14 +251,17 @@ func (q *Question) hash(b *grant.Binding) error {
 func (q *Question) card() grant.Card {
 	c := grant.Card{Rule: q.Verdict.Reason.String(), Undo: q.Undo}
 	if q.Change != nil {
-		c.Change = q.Change()
+		text, n := textsafe.Spell(q.Change(), true)
+		c.Change, c.Hidden = cutChange(text), n
 	}
-	for _, d := range q.Details {
-		c.Details = append(c.Details, grant.Field(d))
+	spelled := func(all []Detail) (fields []grant.Field) {
+		for _, d := range all {
+			text, n := textsafe.Spell(d.Text, false)
+			fields, c.Hidden = append(fields, grant.Field{Name: d.Name, Text: text}), c.Hidden+n
+		}
+		return fields
 	}
-	for _, d := range q.Says {
-		c.Says = append(c.Says, grant.Field(d))
-	}
+	c.Details, c.Says = spelled(q.Details), spelled(q.Says)
 	return c
 }
 

@@ -60,6 +60,8 @@ type Question struct {
 	Operations []Operation
 	More       int
 	Objects    []Object
+	// Roots are the folders in which all of these lie, by name.
+	Roots []Root
 	// Tree is the digest of all that goes with a folder, "" without.
 	Tree string
 	// Policy is the version of the policy.
@@ -92,6 +94,10 @@ type Operation struct {
 	Resource core.Resource
 	List     string
 }
+
+// Root is a folder that names begin at: its name, its path without links, and
+// which directory it is.
+type Root struct{ Name, Path, ID string }
 
 // Object is one of the things that the call is about, as it was seen.
 type Object struct {
@@ -173,6 +179,7 @@ func (c *crossing) question() *Question {
 	for i := range c.operands {
 		q.Objects = append(q.Objects, c.operands[i].object())
 	}
+	q.Roots = c.roots()
 	q.Class = stricter(stricter(q.Class, safety.OfAction(c.action).Class), c.outcome.Class)
 	for _, o := range q.Operations {
 		if o.Action != core.ToolCall {
@@ -190,6 +197,29 @@ func (c *crossing) question() *Question {
 	q.Details = c.details()
 	q.Arguments = bound(given, q.Details)
 	return q
+}
+
+// roots are the folders that the call is about. A tool may use any of them by
+// itself.
+func (c *crossing) roots() (all []Root) {
+	used := map[string]bool{}
+	for o := range c.asks.seen {
+		used[o.Resource.Root] = true
+	}
+	for i := range c.operands {
+		used[c.operands[i].name.Root().Name()] = true
+	}
+	for _, r := range c.gate.o.Workspace.Roots() {
+		if c.tool == nil && !used[r.Name()] {
+			continue
+		}
+		root := Root{Name: r.Name(), Path: r.Resolved(), ID: absent}
+		if id, err := r.ID(); err == nil {
+			root.ID = fmt.Sprintf("%d:%d", id.Dev, id.Ino)
+		}
+		all = append(all, root)
+	}
+	return all
 }
 
 // stricter is the class that promises less. A door that names none leaves it
@@ -276,6 +306,8 @@ func (q *Question) same(now *Question) error {
 		return refusal(fault.GrantMismatch, "the policy changed while the call waited")
 	case q.Tree != now.Tree || !slices.EqualFunc(q.Objects, now.Objects, func(a, b Object) bool { return a.Resource == b.Resource && a.State == b.State }):
 		return refusal(fault.GrantStale, "")
+	case !slices.Equal(q.Roots, now.Roots):
+		return refusal(fault.GrantMismatch, "the folder is another one now")
 	case q.Request != now.Request || q.Arguments != now.Arguments || q.Class != now.Class || q.More != now.More || !slices.Equal(q.Operations, now.Operations):
 		return refusal(fault.GrantMismatch, "")
 	}

@@ -283,7 +283,11 @@ func TestHostileCard(t *testing.T) {
 	if strings.ContainsAny(screen, "\x1b\x07\u202e") {
 		t.Errorf("the screen was acted on: %q", screen)
 	}
-	last := strings.Split(strings.TrimSpace(screen), "\r\n")
+	whole := strings.ReplaceAll(screen, "\r\n  ¦ ", "") // what continues a line is marked
+	if whole == screen {
+		t.Errorf("no line was continued: %q", screen)
+	}
+	last := strings.Split(strings.TrimSpace(whole), "\r\n")
 	if target := last[len(last)-2]; !strings.HasPrefix(target, `fs.write "project://x\u001b[2J`) || !strings.HasSuffix(target, strings.Repeat("n", 150)+`"`) {
 		t.Errorf("the target is %q", target)
 	}

@@ -93,8 +93,12 @@ func aPerson(env *Env, op string) error {
 	if mark == "" {
 		return nil
 	}
+	cant := "an agent can't approve what it asked for"
+	if op == "undo" {
+		cant = "an agent can't answer for a person"
+	}
 	return &fault.Error{
-		Code: fault.PolicyDenied, Op: op, Rule: mark + " is set: this is an agent's own shell, and an agent can't approve what it asked for",
+		Code: fault.PolicyDenied, Op: op, Rule: mark + " is set: this is an agent's own shell, and " + cant,
 		Hint: "a person runs it in a terminal of their own",
 	}
 }
@@ -118,6 +122,7 @@ type questionJSON struct {
 	Corr       string          `json:"corr"`
 	Agent      string          `json:"agent"`
 	Session    string          `json:"session"`
+	Folders    []folderJSON    `json:"folders"`
 	Server     string          `json:"server"`
 	Tool       string          `json:"tool"`
 	Class      string          `json:"class"`
@@ -151,7 +156,7 @@ func operations(b *grant.Binding) []operationJSON {
 func questionOf(q *grant.Question) questionJSON {
 	c := prompt.Draw(q)
 	return questionJSON{
-		ID: q.ID, Corr: q.Corr, Agent: q.For.Agent, Session: q.For.Session, Server: q.For.Server, Tool: q.For.Tool,
+		Folders: folders(&q.For), ID: q.ID, Corr: q.Corr, Agent: q.For.Agent, Session: q.For.Session, Server: q.For.Server, Tool: q.For.Tool,
 		Class: q.For.Class, Operations: operations(&q.For), More: q.For.More, Because: q.Card.Rule, Change: q.Card.Change,
 		Details: append([]grant.Field{}, q.Card.Details...), Says: append([]grant.Field{}, q.Card.Says...), Undo: q.Card.Undo,
 		Asked: q.Asked.Wall.UTC(), Deadline: q.Deadline().UTC(), Card: c.Text, Digest: c.Digest, Code: c.Code,
@@ -165,6 +170,7 @@ type grantJSON struct {
 	Kind       grant.Kind      `json:"kind"`
 	Agent      string          `json:"agent"`
 	Session    string          `json:"session"`
+	Folders    []folderJSON    `json:"folders"`
 	Server     string          `json:"server"`
 	Tool       string          `json:"tool"`
 	Operations []operationJSON `json:"operations"`
@@ -177,10 +183,35 @@ type grantJSON struct {
 
 func grantOf(g *grant.Grant) grantJSON {
 	return grantJSON{
-		ID: g.ID, Corr: g.Corr, Kind: g.Kind, Agent: g.For.Agent, Session: g.For.Session, Server: g.For.Server, Tool: g.For.Tool,
+		Folders: folders(&g.For), ID: g.ID, Corr: g.Corr, Kind: g.Kind, Agent: g.For.Agent, Session: g.For.Session, Server: g.For.Server, Tool: g.For.Tool,
 		Operations: operations(&g.For), Pattern: g.Pattern, Given: g.Given.Wall.UTC(), Deadline: g.Deadline().UTC(),
 		Approver: g.Approver, Digest: g.Shown,
 	}
+}
+
+type folderJSON struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
+}
+
+func folders(b *grant.Binding) []folderJSON {
+	all := []folderJSON{}
+	for _, r := range b.Roots {
+		all = append(all, folderJSON{r.Name, r.Path})
+	}
+	return all
+}
+
+// where is the folders of a binding on one line, "" for none.
+func where(b *grant.Binding) string {
+	var all []string
+	for _, r := range b.Roots {
+		all = append(all, textsafe.Name(r.Path))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return " in " + strings.Join(all, " and ")
 }
 
 // what is the operations of a binding on one line.

@@ -62,7 +62,7 @@ func pending(env *Env, asJSON bool) error {
 	return answer(env.Out, asJSON, out, func(w io.Writer) {
 		for _, q := range questions {
 			left := max(0, time.Until(q.Deadline())).Round(time.Second)
-			fmt.Fprintf(w, "%s %s %s, %s left\n", q.ID, padded(agentName(q.For.Agent), agentWidth), what(&q.For), left)
+			fmt.Fprintf(w, "%s %s %s%s, %s left\n", q.ID, padded(agentName(q.For.Agent), agentWidth), what(&q.For), where(&q.For), left)
 		}
 		for _, name := range out.Paused {
 			fmt.Fprintf(w, "paused: %s; postern resume %s\n", agentName(name), agentName(name))

@@ -107,6 +107,11 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 	if err != nil {
 		return err
 	}
+	if o.yes && !o.dryRun {
+		if err := aPerson(env, "undo"); err != nil {
+			return err
+		}
+	}
 	w, state, err := o.state(env) //nolint:contextcheck // an older state directory is brought up to date whole
 	if err != nil {
 		return err

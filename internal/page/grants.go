@@ -17,6 +17,7 @@ import (
 // yes is a grant on the page.
 type yes struct {
 	ID, Agent, What, For, By string
+	Folders                  []string
 	Until                    time.Time
 	Stamp                    stamp
 }
@@ -39,7 +40,7 @@ func (p *Page) grants(r *http.Request, s *session) (*content, error) {
 	for _, g := range p.o.Grants.Grants() {
 		names = append(names, g.For.Agent)
 		all.Grants = append(all.Grants, yes{
-			g.ID, agentName(g.For.Agent), what(&g.For), reach(g), textsafe.Name(g.Approver), g.Deadline(),
+			g.ID, agentName(g.For.Agent), what(&g.For), reach(g), textsafe.Name(g.Approver), folders(&g.For), g.Deadline(),
 			s.stamp("revoke", g.ID, "", p.o.Now()),
 		})
 	}
@@ -107,6 +108,14 @@ func what(b *grant.Binding) string {
 		text += fmt.Sprintf(" and %d more", b.More)
 	}
 	return text
+}
+
+// folders are the paths that the names of a binding begin at.
+func folders(b *grant.Binding) (all []string) {
+	for _, r := range b.Roots {
+		all = append(all, textsafe.Name(r.Path))
+	}
+	return all
 }
 
 // reach is how far a yes reaches.

@@ -3,7 +3,10 @@
 // Package prompt shows a person what an agent asks for, and takes the answer
 // from a terminal.
 //
-// Guaranteed: everything on a card that somebody else wrote passes textsafe;
+// Guaranteed: everything on a card that somebody else wrote passes textsafe, and
+// what nobody would see of a change, of arguments and of words is spelled out
+// and counted; a terminal never wraps a line by itself: what continues one is
+// marked, so that no part of a line can pass for another;
 // the agent's and its client's own words stand in quotes and are marked; names,
 // commands and arguments are never shortened; what will be done, and to what,
 // is the last thing of the card. An answer comes from the terminal that the
@@ -91,18 +94,32 @@ func parts(q *grant.Question) (all []Part) {
 	} else {
 		field("session", orNone(q.For.Session))
 	}
+	for _, r := range q.For.Roots {
+		field("folder", textsafe.Name(r.Name+"://")+" is "+textsafe.Name(r.Path))
+	}
 	field("tool", textsafe.Name(strings.TrimPrefix(q.For.Server+"/"+q.For.Tool, "/")))
 	field("class", textsafe.Name(q.For.Class))
 	field("asked", q.Asked.Wall.Local().Format(time.DateTime)+", until "+q.Deadline().Local().Format(time.TimeOnly))
 	field("because", textsafe.Clean(q.Card.Rule).String())
+	hidden := q.Card.Hidden
+	spell := func(text string, block bool) string {
+		text, n := textsafe.Spell(text, block)
+		hidden += n
+		return text
+	}
 	for _, f := range q.Card.Says {
-		all = append(all, Part{Says, "it says", textsafe.Name(f.Name) + ": " + quoted(f.Text)})
+		all = append(all, Part{Says, "it says", textsafe.Name(f.Name) + ": " + quoted(spell(f.Text, false))})
 	}
 	for _, f := range q.Card.Details {
-		field(textsafe.Name(f.Name), textsafe.Name(f.Text))
+		field(textsafe.Name(f.Name), spell(f.Text, false))
 	}
 	if q.Card.Change != "" {
-		all = append(all, Part{Change, "change", textsafe.Block(q.Card.Change).String()})
+		all = append(all, Part{Change, "change", spell(q.Card.Change, true)})
+	}
+	if hidden == 1 {
+		field("hidden", `1 invisible character, spelled as \u{…} or \x…`)
+	} else if hidden > 1 {
+		field("hidden", fmt.Sprintf(`%d invisible characters, spelled as \u{…} or \x…`, hidden))
 	}
 	all = append(all, Part{Undo, "can be undone", textsafe.Clean(q.Card.Undo).String()})
 	return append(all, targets(&q.For)...)

@@ -78,10 +78,13 @@ func TestCardProperties(t *testing.T) {
 		if want := "fs.write " + textsafe.Name(name) + "\n"; !strings.HasSuffix(c.Text, want) {
 			rt.Fatalf("%q does not end in %q", c.Text, want)
 		}
-		if !strings.Contains(c.Text, "arguments   "+textsafe.Name(q.Card.Details[0].Text)+"\n") {
+		if !strings.Contains(c.Text, "arguments   "+spelled(q.Card.Details[0].Text)+"\n") {
 			rt.Fatalf("the arguments were shortened: %q", c.Text)
 		}
 		plain := strings.Count(Draw(question()).Text, "\n") + 1 // one detail more
+		if strings.Contains(c.Text, "\nhidden ") {
+			plain++
+		}
 		if got := strings.Count(c.Text, "\n") - strings.Count(c.Text, "\n  | "); got > plain-2 {
 			rt.Fatalf("%d lines, %d are ours: %q", got, plain-2, c.Text)
 		}

@@ -157,37 +157,63 @@ const lookEvery = 250 * time.Millisecond
 
 // page shows a text a screen at a time. It returns when all of it was shown.
 func (t *Terminal) page(ctx context.Context, text string, gone func() error) error {
-	columns, rows := t.size()
-	columns, room := max(columns, 20), max(rows-3, 5)
-	used := 0
-	for line := range strings.Lines(text) {
-		height := 1 + (width(line)-1)/columns
-		if used > 0 && used+height > room {
+	_, rows := t.size()
+	room, used := max(rows-3, 5), 0
+	for row := range strings.Lines(t.wrap(text)) {
+		if used == room {
 			if _, err := t.ask(ctx, "-- more: enter --", gone); err != nil {
 				return err
 			}
 			used = 0
 		}
-		if err := t.print(line); err != nil {
+		if err := t.print(row); err != nil {
 			return err
 		}
-		used += height
+		used++
 	}
 	return nil
 }
 
-// width is how many columns a line takes at most.
-func width(line string) int {
-	n := 1
-	for _, r := range line {
-		switch {
-		case r == '\t':
-			n += 8
-		case r >= 0x1100:
-			n += 2
-		case r != utf8.RuneError || r >= ' ':
-			n++
+// goesOn begins each row that continues a line.
+const goesOn = "  ¦ "
+
+// wrap breaks lines before the terminal would: what it puts at the beginning of
+// a row by itself could pass for a line of ours. A tab becomes blanks.
+func (t *Terminal) wrap(text string) string {
+	columns, _ := t.size()
+	columns = max(columns, 20) - 1 // a full row waits at its end, each terminal in its own way
+	var b strings.Builder
+	at := 0
+	for _, r := range text {
+		if r == '\n' {
+			b.WriteRune(r)
+			at = 0
+			continue
+		}
+		w := width(r, at)
+		if at+w > columns {
+			b.WriteString("\n" + goesOn)
+			at = len(goesOn) - 1
+			w = width(r, at)
+		}
+		at += w
+		if r == '\t' {
+			b.WriteString(strings.Repeat(" ", w))
+		} else {
+			b.WriteRune(r)
 		}
 	}
-	return n
+	return b.String()
+}
+
+// width is how many columns a character takes at most, after so many. Which
+// are wide, terminals don't agree on.
+func width(r rune, at int) int {
+	switch {
+	case r == '\t':
+		return 8 - at%8
+	case r >= utf8.RuneSelf:
+		return 2
+	}
+	return 1
 }

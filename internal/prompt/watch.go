@@ -31,13 +31,10 @@ func Watch(ctx context.Context, store *grant.Store, t *Terminal) error {
 	if err := t.print("questions of agents are shown here; ctrl-c ends it\n"); err != nil {
 		return err
 	}
-	later := map[string]bool{}
+	later := map[string]time.Time{}
 	for {
-		if q := next(store, later); q != nil {
-			switch err := show(ctx, store, t, q); {
-			case errors.Is(err, ErrLater):
-				later[q.ID] = true
-			case err != nil:
+		if q := next(store, later, time.Now()); q != nil {
+			if err := putOff(later, q.ID, show(ctx, store, t, q), time.Now()); err != nil {
 				return err
 			}
 			continue
@@ -61,24 +58,42 @@ func Beside(ctx context.Context, store *grant.Store, open func() (*Terminal, err
 	defer func() { _ = here.Leave() }() //nolint:contextcheck // it is over, whatever ended it
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	later := map[string]bool{}
+	later := map[string]time.Time{}
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
 		}
-		q := next(store, later)
+		q := next(store, later, time.Now())
 		if q == nil {
 			continue
 		}
-		switch err := alone(ctx, store, q, open, hold); {
-		case errors.Is(err, ErrLater):
-			later[q.ID] = true
-		case err != nil:
+		if err := putOff(later, q.ID, alone(ctx, store, q, open, hold), time.Now()); err != nil {
 			return err
 		}
 	}
+}
+
+// errAgain says that an answer was not taken, and may be in a moment.
+var errAgain = errors.New("again")
+
+// pauseAgain is how long a question is left alone then.
+const pauseAgain = 5 * time.Second
+
+// putOff remembers until when a question isn't shown: one that a person put off,
+// never again; one whose answer met a passing fault, for a moment. Any other
+// error is returned.
+func putOff(later map[string]time.Time, id string, err error, now time.Time) error {
+	switch {
+	case errors.Is(err, ErrLater):
+		later[id] = time.Time{}
+	case errors.Is(err, errAgain):
+		later[id] = now.Add(pauseAgain)
+	default:
+		return err
+	}
+	return nil
 }
 
 // alone asks one question with the terminal to itself.
@@ -92,9 +107,9 @@ func alone(ctx context.Context, store *grant.Store, q *grant.Question, open func
 	return show(ctx, store, t, q)
 }
 
-func next(store *grant.Store, later map[string]bool) *grant.Question {
+func next(store *grant.Store, later map[string]time.Time, now time.Time) *grant.Question {
 	for _, q := range store.Pending() {
-		if !later[q.ID] {
+		if until, off := later[q.ID]; !off || !until.IsZero() && !now.Before(until) {
 			return q
 		}
 	}
@@ -131,9 +146,9 @@ func show(ctx context.Context, store *grant.Store, t *Terminal, q *grant.Questio
 	case err == nil:
 		return nil
 	case errors.As(err, &f):
-		_ = t.print(f.Lines() + "\n\n")
+		_ = t.print(t.wrap(f.Lines()) + "\n\n")
 		if f.Code != fault.PreconditionFailed && f.Code != fault.GrantExpired {
-			return ErrLater // it stays a question
+			return errAgain // it stays a question
 		}
 		return nil
 	}
@@ -154,7 +169,7 @@ func Ask(ctx context.Context, store *grant.Store, t *Terminal, q *grant.Question
 		return nil, err
 	}
 	for {
-		line, err := t.ask(ctx, card.choices(yes), gone)
+		line, err := t.ask(ctx, t.wrap(card.choices(yes)), gone)
 		if err != nil {
 			return nil, err
 		}

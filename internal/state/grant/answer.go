@@ -38,6 +38,9 @@ func (s *Store) Decide(ctx context.Context, id string, a Answer) (*Grant, error)
 		s.expire(name, q, "timeout")
 		return nil, expired(id)
 	}
+	if a.Kind != No && s.paused(q.For.Agent) {
+		return nil, &fault.Error{Code: fault.PreconditionFailed, Resource: id, Rule: "the agent is paused, and asks for nothing", Hint: ResumeHint(q.For.Agent)}
+	}
 	g, err := s.granted(q, a, now)
 	if err != nil {
 		return nil, err
@@ -174,6 +177,11 @@ func (s *Store) pause(r *agentRecord, approver, reason string) error {
 	r.Paused, r.Since = true, s.clock.now()
 	if err := s.keepAgent(r); err != nil {
 		return err
+	}
+	for _, name := range s.names(pendingDir) {
+		if q, err := s.question(name); err == nil && q.For.Agent == r.Agent {
+			s.expire(name, q, "the agent was paused")
+		}
 	}
 	// It holds already: stopping is never kept back by a log that is full.
 	return s.note(Note{Event: Paused, For: Binding{Asker: Asker{Agent: r.Agent}}, Approver: approver, Reason: reason})

@@ -112,12 +112,15 @@ func (s *Store) Ask(ctx context.Context, b Binding, card Card, corr string, life
 	if q, err := s.question(name); err == nil && !s.questionOver(q, now) {
 		return q, nil
 	}
+	if s.paused(b.Agent) {
+		return nil, &fault.Error{Code: fault.PolicyAsk, Op: "ask", Rule: "the policy asks a person, and the agent is paused", Hint: ResumeHint(b.Agent)}
+	}
 	if err := s.room(b.Agent); err != nil {
 		return nil, err
 	}
 	q := &Question{ID: newID(), Corr: corr, For: b, Card: card, Asked: now, Life: life}
 	data, err := seal(s.key, "question", name, q)
-	if err != nil {
+	if err != nil || q.size() > MaxQuestion {
 		return nil, &fault.Error{Code: fault.LimitExceeded, Op: "ask", Rule: "the question is too large to be shown", Err: err}
 	}
 	if err := s.note(q.note(Asked, card.Rule)); err != nil {
@@ -128,6 +131,23 @@ func (s *Store) Ask(ctx context.Context, b Binding, card Card, corr string, life
 		return nil, failed(err)
 	}
 	return q, nil
+}
+
+// size is how much there is to read, in bytes.
+func (q *Question) size() int {
+	n := len(q.Card.Change)
+	for _, fields := range [][]Field{q.Card.Details, q.Card.Says} {
+		for _, f := range fields {
+			n += len(f.Name) + len(f.Text)
+		}
+	}
+	for _, o := range q.For.Operations {
+		n += len(o.Resource)
+	}
+	for _, o := range q.For.Objects {
+		n += len(o.Name)
+	}
+	return n
 }
 
 // room refuses a question beyond the bounds.
@@ -171,6 +191,13 @@ func (s *Store) Wait(ctx context.Context, q *Question, tick func()) *Grant {
 		}
 		if s.questionOver(q, s.clock.now()) || s.exists(spentDir, q.ID) {
 			return nil
+		}
+		if s.exists(spentDir, q.ID+asked) { // it was answered since, or will never be
+			g, err := s.answer(grantsDir, q.ID)
+			if err != nil {
+				return nil
+			}
+			return g
 		}
 		timer := time.NewTimer(pause)
 		select {

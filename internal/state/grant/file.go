@@ -18,7 +18,10 @@ import (
 // A record is three lines: what it is, one JSON object, and a MAC over the
 // kind, the name of the file, and that object.
 const (
-	head = "postern approvals 1\n"
+	head = "postern approvals 2\n"
+	// agentHead begins what is remembered of an agent, which didn't change: a
+	// pause outlives the version.
+	agentHead = "postern approvals 1\n"
 	// MaxRecord bounds a record in bytes. One that is longer is none.
 	MaxRecord = 1 << 20
 )
@@ -26,8 +29,18 @@ const (
 // errRecord is why a file is no record. It tells nothing of the content.
 var errRecord = errors.New("it is not a record that postern made")
 
+func headOf(kind string) string {
+	if kind == "agent" {
+		return agentHead
+	}
+	return head
+}
+
 func mac(key []byte, kind, name string, body []byte) []byte {
 	h := hmac.New(sha256.New, key)
+	if headOf(kind) != agentHead { // another version is another kind
+		kind = headOf(kind) + kind
+	}
 	for _, part := range [][]byte{[]byte(kind), {0}, []byte(name), {0}, body} {
 		_, _ = h.Write(part)
 	}
@@ -40,7 +53,7 @@ func seal(key []byte, kind, name string, v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := append([]byte(head), body...)
+	b := append([]byte(headOf(kind)), body...)
 	b = append(append(b, '\n'), mac(key, kind, name, body)...)
 	if b = append(b, '\n'); len(b) > MaxRecord {
 		return nil, errors.New("the record is too large")
@@ -51,7 +64,7 @@ func seal(key []byte, kind, name string, v any) ([]byte, error) {
 // unseal reads a record into v. Nothing of it is parsed before its MAC is
 // right.
 func unseal(key []byte, kind, name string, data []byte, v any) error {
-	rest, ok := bytes.CutPrefix(data, []byte(head))
+	rest, ok := bytes.CutPrefix(data, []byte(headOf(kind)))
 	if !ok || len(data) > MaxRecord || len(key) == 0 {
 		return errRecord
 	}

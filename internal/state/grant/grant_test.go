@@ -57,6 +57,7 @@ func TestOnce(t *testing.T) {
 func TestEveryBindingCounts(t *testing.T) {
 	b := write1()
 	b.Tree, b.Process = "tree", "proc"
+	b.Roots = []Root{{"project", "/a/p", "1:2"}}
 	changes := map[string]func(*Binding){
 		"agent": func(b *Binding) { b.Agent = "x" }, "session": func(b *Binding) { b.Session = "x" },
 		"host": func(b *Binding) { b.Host = false }, "process": func(b *Binding) { b.Process = "x" },
@@ -70,6 +71,8 @@ func TestEveryBindingCounts(t *testing.T) {
 		"object":   func(b *Binding) { b.Objects[0].Name = "project://src/b.go" },
 		"state":    func(b *Binding) { b.Objects[0].State = "2" }, "hash": func(b *Binding) { b.Objects[0].Hash = "x" },
 		"tree": func(b *Binding) { b.Tree = "x" },
+		"root": func(b *Binding) { b.Roots[0].Name = "x" }, "folder": func(b *Binding) { b.Roots[0].Path = "/b/p" },
+		"directory": func(b *Binding) { b.Roots[0].ID = "1:3" },
 	}
 	leaves := 0 // a new field needs a case
 	var count func(reflect.Type)
@@ -99,6 +102,7 @@ func TestEveryBindingCounts(t *testing.T) {
 	for name, change := range changes {
 		c := b
 		c.Operations, c.Objects = append([]Operation{}, b.Operations...), append([]Object{}, b.Objects...)
+		c.Roots = append([]Root{}, b.Roots...)
 		change(&c)
 		want := fault.GrantMismatch
 		if stale[name] {

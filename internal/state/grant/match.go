@@ -3,6 +3,7 @@
 package grant
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/postern-gate/postern/core/glob"
@@ -29,7 +30,7 @@ func (g *Grant) covers(b *Binding, p *prints) bool {
 // operation that is asked about. The subject, the server and the policy are
 // those of the question.
 func (g *Grant) matches(b *Binding) bool {
-	if b.Destructive() || b.Private || b.More > 0 || g.For.Asker != b.Asker || g.For.Server != b.Server || g.For.Policy != b.Policy {
+	if b.Destructive() || b.Private || b.More > 0 || g.For.Asker != b.Asker || g.For.Server != b.Server || g.For.Policy != b.Policy || !g.within(b) {
 		return false
 	}
 	for _, o := range b.Operations {
@@ -43,6 +44,16 @@ func (g *Grant) matches(b *Binding) bool {
 		}
 	}
 	return len(b.Operations) > 0
+}
+
+// within reports whether every folder of the call is one that was asked about.
+func (g *Grant) within(b *Binding) bool {
+	for _, r := range b.Roots {
+		if !slices.Contains(g.For.Roots, r) {
+			return false
+		}
+	}
+	return len(b.Roots) > 0 || len(g.For.Roots) == 0
 }
 
 func (g *Grant) allows(action string) bool {

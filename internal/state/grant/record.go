@@ -43,9 +43,19 @@ type Object struct {
 	Hash  string `json:"hash,omitempty"`
 }
 
+// Root is the folder that names begin at. Its name is the door's own choice, and
+// the same for many folders.
+type Root struct {
+	Name string `json:"name"`
+	Path string `json:"path"` // links resolved
+	ID   string `json:"id"`   // of the directory itself
+}
+
 // Binding is everything that a yes is about.
 type Binding struct {
 	Asker
+	// Roots are the folders of every operation and object, by name.
+	Roots      []Root      `json:"roots,omitempty"`
 	Server     string      `json:"server"`
 	Tool       string      `json:"tool"`
 	Class      string      `json:"class"`
@@ -134,6 +144,9 @@ type Card struct {
 	Details []Field `json:"details,omitempty"` // arguments, as they are bound
 	Says    []Field `json:"says,omitempty"`    // the agent's and its client's own words
 	Undo    string  `json:"undo"`              // whether it can be undone
+	// Hidden counts what nobody would have seen of the change, the details and
+	// what is said: it is spelled out in them.
+	Hidden int `json:"hidden,omitempty"`
 }
 
 // Field is a named text.

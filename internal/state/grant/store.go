@@ -24,6 +24,9 @@ const (
 	// many of all, and how many answers are kept that still hold.
 	MaxPending = 32
 	MaxAll     = 256
+	// MaxQuestion bounds the texts of a question in bytes: what a person can't read they can't
+	// agree to.
+	MaxQuestion = 128 << 10
 	// SessionLife is how long a yes for a session or a pattern holds at most,
 	// MaxUntil the longest that a person can give.
 	SessionLife = 8 * time.Hour
