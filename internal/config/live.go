@@ -14,7 +14,7 @@ import (
 // looks whether one of them changed. A change that is not valid has no effect;
 // the last good policy stays, and the problem is reported once and kept. Roots
 // that a change adds are opened by the next start; one that it removes or
-// makes read-only is so at once.
+// makes read-only is so at once. Report must not call back.
 type Live struct {
 	opts   Options
 	now    func() time.Time
@@ -47,12 +47,23 @@ func OpenLive(o Options, now func() time.Time, report func(error)) (*Live, error
 // Current returns the configuration in force. It is never nil and must not be
 // changed.
 func (l *Live) Current() *Config {
-	if now := l.now().UnixNano(); now >= l.next.Load() && l.mu.TryLock() {
-		defer l.mu.Unlock()
-		l.next.Store(now + int64(every))
-		l.look()
+	if l.now().UnixNano() >= l.next.Load() {
+		l.refresh()
 	}
 	return l.current.Load()
+}
+
+// refresh looks once for all callers that are due, and each waits for it: after
+// a quiet hour the first burst of calls would else be decided by what held then.
+func (l *Live) refresh() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now().UnixNano()
+	if now < l.next.Load() {
+		return
+	}
+	l.look()
+	l.next.Store(now + int64(every))
 }
 
 func (l *Live) look() {

@@ -4,6 +4,7 @@ package config_test
 
 import (
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -108,4 +109,32 @@ func TestLiveIsSafeForConcurrentUse(t *testing.T) {
 		p.user("version: 1\n#" + string(rune('a'+i)) + "\n")
 	}
 	wg.Wait()
+}
+
+// TestLiveBurst: of calls that come at once after a quiet time none is decided
+// by what held before it.
+func TestLiveBurst(t *testing.T) {
+	p := newPlace(t)
+	p.user("version: 1\nrules: { fs.write: ask }\n")
+	c := &clock{now: time.Unix(1, 0)}
+	live, err := config.OpenLive(p.opts, c.read, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round, rule := range []string{"deny", "allow", "ask", "deny", "allow", "ask", "deny", "allow"} {
+		p.user("version: 1\nrules: { fs.write: " + rule + " }\n" + "# " + strings.Repeat("x", round) + "\n")
+		c.pass(time.Hour)
+		start := make(chan struct{})
+		var calls sync.WaitGroup
+		for range 16 {
+			calls.Go(func() {
+				<-start
+				if got := live.Evaluate(file(core.FSWrite, "x")).Decision.String(); got != rule {
+					t.Errorf("round %d: %s, want %s", round, got, rule)
+				}
+			})
+		}
+		close(start)
+		calls.Wait()
+	}
 }
