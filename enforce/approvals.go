@@ -12,7 +12,7 @@ import (
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
-	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/spell"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
@@ -251,12 +251,12 @@ func (q *Question) hash(b *grant.Binding) error {
 func (q *Question) card() grant.Card {
 	c := grant.Card{Rule: q.Verdict.Reason.String(), Undo: q.Undo}
 	if q.Change != nil {
-		text, n := textsafe.Spell(q.Change(), true)
+		text, n := spell.Out(q.Change(), true)
 		c.Change, c.Hidden = cutChange(text), n
 	}
 	spelled := func(all []Detail) (fields []grant.Field) {
 		for _, d := range all {
-			text, n := textsafe.Spell(d.Text, false)
+			text, n := spell.Out(d.Text, false)
 			fields, c.Hidden = append(fields, grant.Field{Name: d.Name, Text: text}), c.Hidden+n
 		}
 		return fields

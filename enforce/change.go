@@ -57,14 +57,7 @@ func allText(v reflect.Value) bool {
 	case reflect.Interface, reflect.Pointer:
 		return v.IsNil() || allText(v.Elem())
 	case reflect.Slice, reflect.Array:
-		if k := v.Type().Elem().Kind(); k == reflect.Uint8 { // base64, or a message as it came
-			return v.Type() != reflect.TypeFor[json.RawMessage]() || utf8.Valid(v.Bytes())
-		}
-		for i := range v.Len() {
-			if !allText(v.Index(i)) {
-				return false
-			}
-		}
+		return listText(v)
 	case reflect.Map:
 		for at := v.MapRange(); at.Next(); {
 			if !allText(at.Key()) || !allText(at.Value()) {
@@ -72,12 +65,29 @@ func allText(v reflect.Value) bool {
 			}
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.IsExported() && f.Tag.Get("json") != "-" && !allText(v.Field(i)) {
-				return false
-			}
-		}
+		return fieldsText(v)
 	default:
+	}
+	return true
+}
+
+func listText(v reflect.Value) bool {
+	if v.Type().Elem().Kind() == reflect.Uint8 { // base64, or a message as it came
+		return v.Type() != reflect.TypeFor[json.RawMessage]() || utf8.Valid(v.Bytes())
+	}
+	for i := range v.Len() {
+		if !allText(v.Index(i)) {
+			return false
+		}
+	}
+	return true
+}
+
+func fieldsText(v reflect.Value) bool {
+	for i := range v.NumField() {
+		if f := v.Type().Field(i); f.IsExported() && f.Tag.Get("json") != "-" && !allText(v.Field(i)) {
+			return false
+		}
 	}
 	return true
 }

@@ -113,11 +113,7 @@ type ID struct{ Dev, Ino uint64 }
 // IDs identifies the pinned directory and the entry, for locks; the entry's is
 // zero for absence.
 func (t *Target) IDs() (dir, entry ID) {
-	dir = ID{t.dirStat.dev, t.dirStat.ino}
-	if t.exists {
-		entry = ID{t.st.dev, t.st.ino}
-	}
-	return dir, entry
+	return ID{t.dirStat.dev, t.dirStat.ino}, ID{t.st.dev, t.st.ino}
 }
 
 // CanReplace returns the refusal that Replace begins with, and changes nothing:

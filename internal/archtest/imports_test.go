@@ -15,6 +15,7 @@ var floors = map[string]int{
 	"schema":             0,
 	"internal/state":     1,
 	"internal/safety":    1,
+	"internal/spell":     1,
 	"internal/screen":    1,
 	"internal/mcpwire":   1,
 	"internal/mcpserver": 1,

@@ -622,3 +622,34 @@ func TestScript(t *testing.T) {
 		}
 	}
 }
+
+// TestFolder: the folder is on the card and with each permission; a card for
+// another folder is another card, and what nobody would see is on it too.
+func TestFolder(t *testing.T) {
+	d := newDesk(t)
+	b := grant.Binding{
+		Asker: grant.Asker{Agent: "a", Session: "s", Host: true}, Server: "postern", Tool: "write_file", Class: "mutating",
+		Roots:      []grant.Root{{Name: "project", Path: "/home/x/one/p", ID: "1:2"}},
+		Operations: []grant.Operation{{Action: "fs.write", Resource: "project://f"}}, Objects: []grant.Object{{Name: "project://f"}},
+	}
+	q, err := d.store.Ask(t.Context(), b, grant.Card{Change: "+a\u200b\n"}, "c", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.login()
+	for _, want := range []string{`<dt>folder</dt><dd><bdi class="raw">project:// is /home/x/one/p</bdi>`, `a\u{200b}`, "1 invisible character,"} {
+		if got := d.get("/"); !strings.Contains(got, want) {
+			t.Errorf("no %q in %s", want, got)
+		}
+	}
+	const where = `<p>in <bdi class="raw">/home/x/one/p</bdi></p>`
+	if strings.Contains(d.get("/grants"), where) {
+		t.Error("it is a permission already")
+	}
+	if _, err := d.store.Decide(t.Context(), q.ID, grant.Answer{Kind: grant.Session, Approver: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.get("/grants"); !strings.Contains(got, where) {
+		t.Errorf("no folder in %s", got)
+	}
+}

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/spell"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
@@ -102,19 +103,19 @@ func parts(q *grant.Question) (all []Part) {
 	field("asked", q.Asked.Wall.Local().Format(time.DateTime)+", until "+q.Deadline().Local().Format(time.TimeOnly))
 	field("because", textsafe.Clean(q.Card.Rule).String())
 	hidden := q.Card.Hidden
-	spell := func(text string, block bool) string {
-		text, n := textsafe.Spell(text, block)
+	spelled := func(text string, block bool) string {
+		text, n := spell.Out(text, block)
 		hidden += n
 		return text
 	}
 	for _, f := range q.Card.Says {
-		all = append(all, Part{Says, "it says", textsafe.Name(f.Name) + ": " + quoted(spell(f.Text, false))})
+		all = append(all, Part{Says, "it says", textsafe.Name(f.Name) + ": " + quoted(spelled(f.Text, false))})
 	}
 	for _, f := range q.Card.Details {
-		field(textsafe.Name(f.Name), spell(f.Text, false))
+		field(textsafe.Name(f.Name), spelled(f.Text, false))
 	}
 	if q.Card.Change != "" {
-		all = append(all, Part{Change, "change", spell(q.Card.Change, true)})
+		all = append(all, Part{Change, "change", spelled(q.Card.Change, true)})
 	}
 	if hidden == 1 {
 		field("hidden", `1 invisible character, spelled as \u{…} or \x…`)

@@ -11,11 +11,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/spell"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
-func spelled(s string) string { text, _ := textsafe.Spell(s, false); return text }
+func spelled(s string) string { text, _ := spell.Out(s, false); return text }
 
 // TestHidden: what nobody would see of a change, an argument or a word is
 // spelled and counted; a card without any says nothing of it.

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package textsafe
+package spell
 
 import (
 	"testing"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/postern-gate/postern/core/textsafe"
 )
 
-func TestSpell(t *testing.T) {
+func TestOut(t *testing.T) {
 	for _, tc := range []struct {
 		in    string
 		block bool
@@ -27,27 +29,34 @@ func TestSpell(t *testing.T) {
 		{"a\n\tb\x1b", false, "a\\u{a}\\u{9}b\\u{1b}", 3},
 		{"a\r\nb\rc", true, "a\\u{d}\nb\\u{d}c", 1},
 	} {
-		if got, n := Spell(tc.in, tc.block); got != tc.want || n != tc.n {
+		if got, n := Out(tc.in, tc.block); got != tc.want || n != tc.n {
 			t.Errorf("%q: %q, %d, want %q, %d", tc.in, got, n, tc.want, tc.n)
 		}
 	}
 }
 
-// TestSpellProperties: the result needs no cleaning, hides nothing, and is
+func clean(s string, block bool) string {
+	if block {
+		return textsafe.Block(s).String()
+	}
+	return textsafe.Clean(s).String()
+}
+
+// TestProperties: the result needs no cleaning, hides nothing, and is
 // spelled already; everything that Clean would take away is counted.
-func TestSpellProperties(t *testing.T) {
+func TestProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }), rapid.StringOf(rapid.RuneFrom([]rune("a\u200b\ufe0f\u202e\U000e0100\n\r\ufffe")))).Draw(rt, "s")
 		block := rapid.Bool().Draw(rt, "block")
-		got, n := Spell(s, block)
-		if !utf8.ValidString(got) || clean(got, block) != got || Hidden(got) != 0 {
+		got, n := Out(s, block)
+		if !utf8.ValidString(got) || clean(got, block) != got || textsafe.Hidden(got) != 0 {
 			rt.Fatalf("%q of %q", got, s)
 		}
-		if again, m := Spell(got, block); again != got || m != 0 {
+		if again, m := Out(got, block); again != got || m != 0 {
 			rt.Fatalf("%q again is %q, %d", got, again, m)
 		}
-		if n < Hidden(s) || n == 0 && block && got != s && clean(s, block) == s {
-			rt.Fatalf("%q hides %d, counted %d", s, Hidden(s), n)
+		if n < textsafe.Hidden(s) || n == 0 && block && got != s && clean(s, block) == s {
+			rt.Fatalf("%q hides %d, counted %d", s, textsafe.Hidden(s), n)
 		}
 	})
 }
