@@ -173,12 +173,12 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 	if !t.exists || t.st.kind() != KindDir {
 		return t.Remove(o)
 	}
-	if o.Into != nil {
-		return t.moveAll(ctx, judge, o)
-	}
 	all, err := t.collect(ctx, judge, o)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case o.Into != nil:
+		return t.moveAll(all, o)
 	}
 	all = append([]found{{t.name, t.st}}, all...)
 	for i := len(all) - 1; i >= 0; i-- {

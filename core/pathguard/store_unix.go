@@ -5,7 +5,6 @@
 package pathguard
 
 import (
-	"context"
 	"errors"
 
 	"golang.org/x/sys/unix"
@@ -151,11 +150,7 @@ func (t *Target) image(s *Store, entry string, kept Facts) (stat, error) {
 
 // moveAll moves a directory with all that is beneath it into the store, in one
 // step. What was not judged is not taken: the directory is then moved back.
-func (t *Target) moveAll(ctx context.Context, judge func(Name) error, o WriteOptions) error {
-	all, err := t.collect(ctx, judge, o)
-	if err != nil {
-		return err
-	}
+func (t *Target) moveAll(all []found, o WriteOptions) error {
 	judged := make(map[ident]stat, len(all))
 	for i := range all {
 		judged[all[i].st.ident] = all[i].st
