@@ -211,7 +211,7 @@ func (p *copyPlan) file(i int, target *pathguard.Target, content io.Reader, mode
 		return err
 	}
 	_, id := s.Temp()
-	if p.c.entry != nil && p.c.entry.File(i, id) != nil {
+	if p.c.entry != nil && p.c.entry.File(i, s.Filled()) != nil {
 		p.c.unnoted()
 	}
 	w, err := s.Commit()

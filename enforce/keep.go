@@ -51,12 +51,16 @@ func (c *crossing) cover(ctx context.Context) error {
 	if len(steps) == 0 {
 		return nil
 	}
+	c.identify(steps)
 	s := c.gate.o.Subject
 	c.taking = &undo.Change{
 		ID: c.corr, Time: c.gate.o.Clock.Now(), Agent: s.Agent, Session: sessionOf(s, c.corr), Source: s.Source,
 		Op: c.action.String(), Undoes: c.undoes, First: c.first, Steps: steps,
 	}
 	c.lost = c.gate.o.Keeper.Cover(c.taking)
+	if c.undoes && c.lost != "" {
+		return &fault.Error{Code: fault.ConfirmMissing, Rule: c.lost}
+	}
 	c.outcome.Undoable, c.outcome.UndoReason = c.lost == "", c.lost
 	if c.lost == "" || !displaces(steps) {
 		return nil
@@ -69,6 +73,33 @@ func (c *crossing) cover(ctx context.Context) error {
 		Code: fault.ConfirmMissing, Resource: c.operands[0].name.Resource().String(),
 		Rule: "PRECONDITION_FAILED: " + c.discards + ", which can't be undone: " + c.lost + ". Set confirm=True to proceed. [required=confirm]",
 	}
+}
+
+// identify notes in which directories the steps are, so that none is taken back
+// in another that stands there later.
+func (c *crossing) identify(steps []*undo.Planned) {
+	tops := map[undo.Place]undo.Folder{}
+	for i := range c.operands {
+		n := c.operands[i].name
+		tops[undo.Place{Root: n.Root().Name(), Path: n.Root().Resolved()}] = undo.FolderOf(undo.TopOf(n))
+	}
+	for _, s := range steps {
+		s.Top = tops[undo.Place{Root: s.Root, Path: s.Path}]
+		if s.Target != nil {
+			s.Up = folderOf(s.Target)
+		}
+	}
+}
+
+// folderOf is the directory that is held for a target.
+func folderOf(t *pathguard.Target) undo.Folder {
+	held, _ := t.IDs()
+	if up, ok := t.Name().Parent(); ok {
+		if f := undo.FolderOf(up); f.Dev == held.Dev && f.Ino == held.Ino {
+			return f
+		}
+	}
+	return undo.Folder{Dev: held.Dev, Ino: held.Ino}
 }
 
 func displaces(steps []*undo.Planned) bool {
@@ -117,7 +148,7 @@ func (c *crossing) keep() (err error) {
 func (c *crossing) intend() error {
 	filled, synced := make(chan error, 1), make(chan error, 1)
 	if c.staged != nil {
-		go func() { filled <- c.staged.Fill() }()
+		go func() { filled <- c.fill() }()
 	} else {
 		filled <- nil
 	}
@@ -129,6 +160,15 @@ func (c *crossing) intend() error {
 	err := c.record(nil)
 	c.fillErr = <-filled
 	return errors.Join(<-synced, err)
+}
+
+// fill fills the new file, and notes which it is.
+func (c *crossing) fill() error {
+	err := c.staged.Fill()
+	if err == nil && c.entry != nil {
+		_ = c.entry.File(0, c.staged.Filled()) // else it is not known after a crash
+	}
+	return err
 }
 
 // options say where what is displaced goes.
@@ -248,6 +288,7 @@ func (c *crossing) removal(ctx context.Context) ([]*undo.Planned, error) {
 	err := t.Descendants(ctx, c.gate.o.MaxEntries, func(_ pathguard.Name, info pathguard.Info) error {
 		p.Entries++
 		if info.Kind == pathguard.KindFile {
+			p.Linked = p.Linked || info.Nlink > 1
 			p.Bytes, p.Largest = p.Bytes+info.Size, max(p.Largest, info.Size)
 		}
 		return nil

@@ -36,7 +36,7 @@ func (s *State) Undo(ctx context.Context, p *UndoPlan, by Person) (id string, er
 		return "", err
 	}
 	*p = *fresh
-	r := undoRun{state: s, by: by, id: newID(), index: p.index, gates: map[undo.Place]*Gate{}}
+	r := undoRun{state: s, by: by, id: newID(), index: p.index, gates: map[undo.Place]*Gate{}, left: map[pathguard.Facts]bool{}}
 	defer r.close()
 	for i := range p.Steps {
 		step := &p.Steps[i]
@@ -60,6 +60,26 @@ type undoRun struct {
 	used  string // the id once something was done under it
 	index *undo.Index
 	gates map[undo.Place]*Gate
+	left  map[pathguard.Facts]bool // what its own steps left
+}
+
+// leave notes what a step left, and what that made of the folders above: none
+// of it is a change that somebody made since.
+func (r *undoRun) leave(g *Gate, e *undo.Entered, now pathguard.Facts) {
+	r.left[now] = true
+	places := []undo.Place{e.Place}
+	if e.To != nil {
+		places = append(places, *e.To)
+	}
+	for _, p := range places {
+		names, err := g.o.Workspace.Parse(p.String())
+		if err != nil || len(names) == 0 {
+			continue
+		}
+		for n, ok := names[0].Parent(); ok; n, ok = n.Parent() {
+			r.left[facts(n)] = true
+		}
+	}
 }
 
 func (r *undoRun) close() {
@@ -76,15 +96,26 @@ func (r *undoRun) step(ctx context.Context, n int, e *undo.Entered) (problem, wh
 	if err != nil {
 		return UndoFailed, fault.As(err).Because()
 	}
-	b := takeBack{gate: g, log: r.state.undo, index: r.index, e: e, id: r.id, n: n}
+	if tops, err := g.o.Workspace.Parse(e.Root + "://"); err != nil || len(tops) != 1 {
+		return UndoFailed, "its root can't be named"
+	} else if why := e.Astray(tops[0]); why != "" {
+		return UndoConflict, why
+	}
+	b := takeBack{gate: g, log: r.state.undo, index: r.index, e: e, id: r.id, n: n, left: r.left}
 	now, err := b.run(ctx)
 	switch code := fault.CodeOf(err); {
 	case err == nil:
 		r.used = r.id
 		r.index.Equate(now, e.Was)
+		if e.Do == undo.Remove && e.How == "" {
+			r.index.Remade(now, e.Was)
+		}
+		r.leave(g, e, now)
 		return "", ""
 	case code == fault.PreconditionFailed, code == fault.PathMissing, code == fault.PathSymlink, code == fault.PathEscape:
 		return UndoConflict, fault.As(err).Because()
+	case b.lost != "":
+		return UndoFinal, b.lost
 	default:
 		return UndoFailed, fault.As(err).Because()
 	}

@@ -4,7 +4,6 @@ package enforce
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
@@ -24,7 +23,8 @@ const (
 	UndoUncovered = "not covered"     // it could not be undone when it was made
 	UndoAttention = "needs attention" // a crash left something that nobody can tell
 	UndoRunning   = "still running"
-	UndoGone      = "no longer kept" // the bounds removed what was there before
+	UndoGone      = "no longer kept"  // the bounds removed what was there before
+	UndoFinal     = "can't be redone" // what it would take away can't be kept
 	UndoFailed    = "failed"
 )
 
@@ -120,7 +120,7 @@ func (p *UndoPlan) add(v *view, t *undo.Txn, e *undo.Entered) {
 	case e.State == undo.Attention:
 		step.Problem, step.Why = UndoAttention, e.Why
 	case e.State == undo.Prepared:
-		step.Problem, step.Why = UndoRunning, "its process has not said yet how it ended"
+		step.Problem, step.Why = UndoRunning, "its process has not said yet how it ended, or its folder is away"
 	default:
 		cur := e.Current()
 		if cur == nil {
@@ -171,6 +171,9 @@ func (v *view) check(e *undo.Entered) (problem, why string) {
 	if e.Do == undo.Rename {
 		at = *e.To
 	}
+	if why := v.astray(e); why != "" {
+		return UndoConflict, why
+	}
 	now, known := v.at(at)
 	none := now == (pathguard.Facts{})
 	switch {
@@ -193,6 +196,9 @@ func (v *view) check(e *undo.Entered) (problem, why string) {
 		}
 		return UndoFailed, ruleImageChanged
 	}
+	if why := v.final(e); why != "" {
+		return UndoFinal, why
+	}
 	return "", ""
 }
 
@@ -201,20 +207,16 @@ func (v *view) at(p undo.Place) (pathguard.Facts, bool) {
 	if f, ok := v.states[p]; ok {
 		return f, true
 	}
-	for _, top := range v.unknown {
-		if top.Root == p.Root && top.Path == p.Path && strings.HasPrefix(p.Rel, top.Rel+"/") {
-			return pathguard.Facts{}, false
-		}
+	if v.untold(p) {
+		return pathguard.Facts{}, false
 	}
 	n, ok := v.roots.top(p.Root, p.Path)
 	if !ok {
 		return pathguard.Facts{}, true
 	}
-	for entry := range strings.SplitSeq(p.Rel, "/") {
-		var err error
-		if n, err = n.Join(entry); err != nil {
-			return pathguard.Facts{}, true
-		}
+	n, err := beneathTop(n, p.Rel)
+	if err != nil {
+		return pathguard.Facts{}, true
 	}
 	return facts(n), true
 }

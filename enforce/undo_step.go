@@ -23,6 +23,8 @@ type takeBack struct {
 	id    string
 	n     int
 	image *os.File // of a copy
+	lost  string   // why what it would take away could not be kept
+	left  map[pathguard.Facts]bool
 }
 
 const (
@@ -49,6 +51,7 @@ func (b *takeBack) run(ctx context.Context) (pathguard.Facts, error) {
 	b.choose(c)
 	c.operands[0].actions = []core.Action{c.action}
 	_, err := b.gate.cross(ctx, c)
+	b.lost = c.lost
 	return c.now, err
 }
 
@@ -77,6 +80,10 @@ func (b *takeBack) check(ctx context.Context, c *crossing) error {
 		if o := &c.operands[i]; o.name.String() != o.spelling {
 			return b.conflict(o, "a folder of its name is a link now")
 		}
+	}
+	last := &c.operands[len(c.operands)-1] // the name that it had: of a rename the second
+	if b.e.Up != (undo.Folder{}) && !b.index.SameFolder(folderOf(last.target), b.e.Up) {
+		return b.conflict(last, undo.RuleFolder)
 	}
 	o, t := &c.operands[0], c.operands[0].target
 	var now pathguard.Facts
@@ -114,7 +121,7 @@ func (b *takeBack) untouched(ctx context.Context, t *pathguard.Target) error {
 		if b.e.Do == undo.Mkdir {
 			return &fault.Error{Code: fault.PreconditionFailed, Resource: n.String(), Rule: "it is not empty"}
 		}
-		if info.Fingerprint.Facts().CTime > b.e.Txn.Time.UnixNano() {
+		if f := info.Fingerprint.Facts(); f.CTime > b.e.Began.UnixNano() && !b.left[f] {
 			return &fault.Error{Code: fault.PreconditionFailed, Resource: n.String(), Rule: "something beneath it changed since"}
 		}
 		return nil

@@ -72,6 +72,15 @@ func (s *Staged) Temp() (base string, id ID) {
 	return s.base, id
 }
 
+// Filled is the file once it is filled, zero where that is left to Commit, by
+// which its time of change moves.
+func (s *Staged) Filled() Facts {
+	if s.tmp == nil {
+		return Facts{}
+	}
+	return s.tmp.filled.fingerprint().Facts()
+}
+
 // Fill writes the content, reads it back and syncs it. It touches nothing else,
 // so that it may run beside anything but the other methods. Where the file
 // would show, it is left to Commit.

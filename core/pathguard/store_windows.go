@@ -73,6 +73,9 @@ func (t *Target) StageCreate(content io.Reader, mode fs.FileMode, o WriteOptions
 // Temp is nothing here.
 func (s *Staged) Temp() (base string, id ID) { return "", ID{} }
 
+// Filled is nothing here.
+func (s *Staged) Filled() Facts { return Facts{} }
+
 // Fill does nothing here.
 func (s *Staged) Fill() error { return nil }
 

@@ -22,6 +22,7 @@ type Planned struct {
 	// Entries and Bytes are what a directory holds, itself included; Largest is
 	// the size of its largest file.
 	Entries, Bytes, Largest int64
+	Linked                  bool // one of them has another name
 	// Tail is how much of the end of the file is copied instead of all of it.
 	Tail int64
 	// Bring is an image that takes the place, and what it was when it was kept.
@@ -63,10 +64,10 @@ func (l *Log) Cover(c *Change) string {
 	if entries == 0 {
 		return ""
 	}
-	if bytes > l.o.Total {
-		return "it displaces more than undo.total (" + size(l.o.Total) + ")"
+	if bytes > l.o.Total/2 && !c.Undoes {
+		return "it displaces more than half of undo.total (" + size(l.o.Total) + ")"
 	}
-	why, err := l.reserve(bytes, entries, true)
+	why, err := l.reserve(c.owner(), bytes, entries, true)
 	if err != nil {
 		return "nothing can be kept: " + err.Error()
 	}
@@ -97,7 +98,7 @@ func (l *Log) planDisplaced(s *Planned, near, undoes bool) string {
 		return "only files are kept when the state directory is on another file system"
 	}
 	s.Size, s.How = info.Size, Moved
-	if !near || info.Nlink > 1 && s.Do == Replace {
+	if !near || info.Nlink > 1 && info.Kind == pathguard.KindFile { // another name could change it
 		s.How = Copied
 	}
 	if undoes && s.How == Moved {
@@ -112,6 +113,8 @@ func (l *Log) planDir(s *Planned, near, undoes bool) string {
 		return "a directory that holds something is not kept when the state directory is on another file system"
 	case l.overlay:
 		return "a directory can't be moved away on an overlay file system"
+	case !undoes && s.Linked:
+		return "a file in it has another name, which could change what is kept of it"
 	case !undoes && l.o.MaxEntries > 0 && s.Entries > int64(l.o.MaxEntries):
 		return "it holds more entries than undo.max_entries (" + strconv.Itoa(l.o.MaxEntries) + ")"
 	}
@@ -161,7 +164,7 @@ func (l *Log) Begin(c *Change) (*Entry, error) {
 		s.N = c.First + i
 		switch s.How {
 		case Moved, Copied:
-			s.Image = stamp(c.Time) + "-" + c.ID + "." + strconv.Itoa(s.N)
+			s.Image = stamp(c.Time) + "-" + c.ID + "." + strconv.Itoa(s.N) + "." + c.owner() + "." + digest(s.String())
 			e.bytes, e.entries = e.bytes+s.Size, e.entries+max(1, s.Entries)
 		case Exchanged, Adopted:
 			s.Image = s.Bring
@@ -173,7 +176,7 @@ func (l *Log) Begin(c *Change) (*Entry, error) {
 		out.Steps = append(out.Steps, s.Step)
 	}
 	if e.entries > 0 {
-		why, err := l.reserve(e.bytes, e.entries, false)
+		why, err := l.reserve(c.owner(), e.bytes, e.entries, false)
 		if err == nil && why != "" {
 			err = unusable(why, nil)
 		}
@@ -314,9 +317,10 @@ func (e *Entry) Options(i int) (o pathguard.WriteOptions) {
 // Store is where the images are.
 func (e *Entry) Store() *pathguard.Store { return e.store }
 
-// File notes, of a batch, which file a step is about to give its name.
-func (e *Entry) File(i int, id pathguard.ID) error {
-	_, err := e.l.write(appendLine(nil, line{Kind: kindFile, ID: e.c.ID, N: e.c.Steps[i].N, File: id.Ino}))
+// File notes which file, filled, a step is about to give its name. It is not
+// synced: where a power cut takes it, nobody takes what is there for ours.
+func (e *Entry) File(i int, filled pathguard.Facts) error {
+	_, err := e.l.write(appendLine(nil, line{Kind: kindFile, ID: e.c.ID, N: e.c.Steps[i].N, File: filled.Ino, Filled: filled}))
 	return err
 }
 

@@ -27,6 +27,9 @@ type Txn struct {
 	Undoes  bool   // it is itself an undo
 	Lost    string // why it can't be undone, "" for what could when it was made
 	Steps   []*Entered
+	byN     map[int]*Entered
+	groups  map[int][]*Entered // by the numbers of their first steps
+	journal string
 }
 
 // Entered is a step with what became of it.
@@ -38,7 +41,9 @@ type Entered struct {
 	Now      pathguard.Facts // zero for nothing, or where it is not known
 	Kept     pathguard.Facts // the image
 	UndoneBy *Entered
-	known    bool // a done line tells Now
+	Filled   pathguard.Facts // the new file before it got its name
+	Began    time.Time       // of its group
+	known    bool            // a done line tells Now
 	group    int
 }
 
@@ -60,11 +65,12 @@ type Index struct {
 	Damaged int    // lines that can't be read, the torn end of a killed writer's among them
 	byID    map[string]*Txn
 	same    map[pathguard.Facts]pathguard.Facts
+	remade  map[uint64]uint64 // inodes of directories that an undo made anew
 }
 
 // Read reads the journals of a state directory. None is an empty index.
 func Read(stateDir string) (*Index, error) {
-	x := &Index{byID: map[string]*Txn{}, same: map[pathguard.Facts]pathguard.Facts{}}
+	x := &Index{byID: map[string]*Txn{}, same: map[pathguard.Facts]pathguard.Facts{}, remade: map[uint64]uint64{}}
 	names, err := journals(filepath.Join(stateDir, dirName))
 	if err != nil {
 		return nil, err
@@ -124,7 +130,7 @@ func (x *Index) file(name string) (rest []line, err error) {
 		case !ok:
 			x.Damaged++
 		case l.Kind == kindBegin:
-			x.begin(l)
+			x.begin(l, name)
 		default:
 			rest = append(rest, l)
 		}
@@ -135,15 +141,21 @@ func (x *Index) file(name string) (rest []line, err error) {
 	return rest, nil
 }
 
-func (x *Index) begin(l line) {
+func (x *Index) begin(l line, journal string) {
 	t := x.byID[l.ID]
 	if t == nil {
 		t = &Txn{ID: l.ID, Time: l.Time, Agent: l.Agent, Session: l.Session, Source: l.Source, Op: l.Op, Undoes: l.Undoes, Lost: l.Lost}
+		t.byN, t.groups, t.journal = map[int]*Entered{}, map[int][]*Entered{}, journal
 		x.byID[l.ID] = t
 		x.Txns = append(x.Txns, t)
 	}
 	for _, s := range l.Steps {
-		t.Steps = append(t.Steps, &Entered{Step: s, Txn: t, State: Prepared, group: l.Steps[0].N})
+		e := &Entered{Step: s, Txn: t, State: Prepared, Began: l.Time, group: l.Steps[0].N}
+		t.Steps = append(t.Steps, e)
+		t.groups[e.group] = append(t.groups[e.group], e)
+		if t.byN[s.N] == nil {
+			t.byN[s.N] = e
+		}
 	}
 }
 
@@ -153,34 +165,25 @@ func (x *Index) finish(l line) {
 		return // of a journal that was pruned
 	}
 	for _, d := range l.Done {
-		if e := t.step(d.N); e != nil {
+		if e := t.byN[d.N]; e != nil {
 			e.Now, e.Kept, e.known = d.Now, d.Image, true
 		}
 	}
-	if e := t.step(l.N); l.Kind == kindFile && e != nil {
-		e.File = l.File
+	if e := t.byN[l.N]; l.Kind == kindFile && e != nil {
+		e.File, e.Filled = l.File, l.Filled
 	}
 	if l.Kind != kindEnd {
 		return
 	}
-	for _, e := range t.Steps {
+	for _, e := range t.groups[l.First] {
 		switch {
-		case e.group != l.First || e.State == Committed:
+		case e.State == Committed:
 		case l.State != Committed && e.known:
 			e.State = Committed // a batch that ended early has done this much
 		default:
 			e.State, e.Why = l.State, l.Why
 		}
 	}
-}
-
-func (t *Txn) step(n int) *Entered {
-	for _, e := range t.Steps {
-		if e.N == n {
-			return e
-		}
-	}
-	return nil
 }
 
 // relate finds what was taken back by what, and which states are the same: an
@@ -195,9 +198,12 @@ func (x *Index) relate() {
 			if of == nil {
 				continue
 			}
-			if s := of.step(e.Of.N); s != nil && !e.follows(s) {
+			if s := of.byN[e.Of.N]; s != nil && !e.follows(s) {
 				s.UndoneBy = e
 				x.Equate(e.Now, s.Was)
+				if e.Do == Mkdir {
+					x.Remade(e.Now, s.Was)
+				}
 			}
 		}
 	}

@@ -53,6 +53,8 @@ type Step struct {
 	Place
 	Do    Do              `json:"do"`
 	To    *Place          `json:"to,omitempty"`    // of a rename
+	Top   Folder          `json:"top,omitzero"`    // which directory the root is
+	Up    Folder          `json:"up,omitzero"`     // and the one that the name is in, zero for one that is made with it
 	Was   pathguard.Facts `json:"was"`             // what is there before, zero for nothing
 	How   How             `json:"how,omitempty"`   // what is displaced is kept
 	Image string          `json:"image,omitempty"` // under this name
@@ -89,6 +91,9 @@ const (
 	Attention State = "attention" // nobody can tell; a person looks
 )
 
+// Facts are short for those of a file.
+type Facts = pathguard.Facts
+
 // line is one line of a journal.
 type line struct {
 	Kind    string    `json:"k"` // begin, file, done, end
@@ -104,6 +109,7 @@ type line struct {
 	Done    []Done    `json:"done,omitempty"`
 	N       int       `json:"n,omitempty"`     // of a file: the step
 	File    uint64    `json:"file,omitempty"`  // that will be its inode
+	Filled  Facts     `json:"filled,omitzero"` // and all of it, once it is filled
 	First   int       `json:"first,omitempty"` // of an end: its group's first step
 	State   State     `json:"state,omitempty"`
 	Why     string    `json:"why,omitempty"`

@@ -73,9 +73,12 @@ func prefix(id string) string {
 // finish settles every group of a change whose end is not written.
 func (l *Log) finish(store *pathguard.Store, t *Txn, open OpenRoot) error {
 	for _, first := range t.open() {
+		if t.away(first, open) {
+			continue // its root may be back at the next start
+		}
 		end := line{Kind: kindEnd, ID: t.ID, First: first, State: Committed}
-		for _, e := range t.Steps {
-			if e.group != first || e.known {
+		for _, e := range t.groups[first] {
+			if e.known {
 				continue
 			}
 			state, now, why := l.settle(store, e, open)
@@ -109,6 +112,23 @@ func (t *Txn) open() (groups []int) {
 		}
 	}
 	return groups
+}
+
+// away reports a group beneath a root that is not there now: it is on a disk
+// that is not mounted, say, or another folder stands in its place.
+func (t *Txn) away(first int, open OpenRoot) bool {
+	for _, e := range t.groups[first] {
+		if top, ok := open(e.Root, e.Path); !ok || top.Root().Missing() || e.Astray(top) != "" {
+			return true
+		}
+		if e.To == nil {
+			continue
+		}
+		if top, ok := open(e.To.Root, e.To.Path); !ok || top.Root().Missing() || top.Root().Resolved() != e.To.Path {
+			return true
+		}
+	}
+	return false
 }
 
 // scene is what is there now of a step.
@@ -153,7 +173,25 @@ func (l *Log) settle(store *pathguard.Store, e *Entered, open OpenRoot) (State, 
 		return state, s.cur, whyOther
 	}
 	s.clean(state)
-	return state, s.cur, ""
+	return state, s.left(), ""
+}
+
+// left is what the step left, where it can be told from what somebody wrote
+// since; what is not known can't be taken back.
+func (s *scene) left() pathguard.Facts {
+	made := s.e.Filled
+	switch {
+	case s.e.Do == Remove:
+		return pathguard.Facts{}
+	case s.e.Do != Replace && s.e.Do != Create:
+		return s.cur
+	case s.e.How == Exchanged || s.e.How == Adopted:
+		made = s.e.Held
+	}
+	if made.Moved(s.cur) {
+		return s.cur
+	}
+	return pathguard.Facts{}
 }
 
 // look is false where something can't be seen.
@@ -162,6 +200,10 @@ func (s *scene) look(open OpenRoot) (ok bool) {
 		return false
 	}
 	if s.cur, ok = seen(s.name); !ok {
+		return false
+	}
+	up, ok := s.name.Parent()
+	if f := FolderOf(up); ok && f != (Folder{}) && s.e.Up != (Folder{}) && !s.e.Up.same(f) {
 		return false
 	}
 	if s.e.To != nil {
@@ -173,7 +215,7 @@ func (s *scene) look(open OpenRoot) (ok bool) {
 			return false
 		}
 	}
-	if up, ok := s.name.Parent(); ok && strings.HasPrefix(s.e.Temp, ".postern-tmp-") {
+	if ok && strings.HasPrefix(s.e.Temp, ".postern-tmp-") {
 		if s.temp, _ = up.Join(s.e.Temp); s.temp != (pathguard.Name{}) {
 			if s.beside, ok = seen(s.temp); !ok {
 				return false
@@ -184,34 +226,6 @@ func (s *scene) look(open OpenRoot) (ok bool) {
 		s.image, s.leftover = s.store.Facts(s.e.Image), s.store.Facts(s.e.Image+pathguard.OldSuffix)
 	}
 	return true
-}
-
-// resolve is the name of a place, judged by nobody: it is only looked at, and
-// changed only where the journal says that we were.
-func resolve(open OpenRoot, p Place) (pathguard.Name, bool) {
-	n, ok := open(p.Root, p.Path)
-	if !ok || n.Root().Missing() {
-		return n, false
-	}
-	for entry := range strings.SplitSeq(p.Rel, "/") {
-		var err error
-		if n, err = n.Join(entry); err != nil {
-			return n, false
-		}
-	}
-	return n, true
-}
-
-// seen is what a name leads to; nothing is seen as such.
-func seen(n pathguard.Name) (pathguard.Facts, bool) {
-	info, err := n.Lstat()
-	switch {
-	case err == nil:
-		return info.Fingerprint.Facts(), true
-	case errors.Is(err, fs.ErrNotExist):
-		return pathguard.Facts{}, true
-	}
-	return pathguard.Facts{}, false
 }
 
 func none(f pathguard.Facts) bool { return f == (pathguard.Facts{}) }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/internal/state/lock"
 )
 
@@ -33,7 +34,7 @@ type counters struct{ bytes, entries int64 }
 // reserve takes room for an image before it is made, and evicts the oldest ones
 // that are in the way. With dry it only says whether it could. The answer is
 // "" for yes.
-func (l *Log) reserve(bytes, entries int64, dry bool) (why string, err error) {
+func (l *Log) reserve(owner string, bytes, entries int64, dry bool) (why string, err error) {
 	release, err := l.counting()
 	if err != nil {
 		return "", unusable("the lock of the images can't be had", err)
@@ -42,11 +43,11 @@ func (l *Log) reserve(bytes, entries int64, dry bool) (why string, err error) {
 	have, ok := l.readRoom()
 	if !ok || have.bytes+bytes > l.o.Total || have.entries+entries > int64(l.o.MaxImages) {
 		var fits bool
-		if have, fits, err = l.evict(bytes, entries, dry); err != nil {
+		if have, fits, err = l.evict(owner, bytes, entries, dry); err != nil {
 			return "", err
 		}
 		if !fits {
-			return "what running sessions keep leaves no room for it under undo.total (" + size(l.o.Total) + ")", nil
+			return "what is kept of other agents, and of running sessions, leaves no room for it under undo.total (" + size(l.o.Total) + ")", nil
 		}
 	}
 	if dry {
@@ -107,6 +108,7 @@ func (l *Log) writeRoom(c counters) error {
 // kept is an image.
 type kept struct {
 	path, prefix, id string
+	owner, name      string // digests of the agent and of the place
 	at               time.Time
 	counters
 }
@@ -124,7 +126,10 @@ func (l *Log) list() ([]kept, error) {
 			continue
 		}
 		k := kept{path: l.join(imagesName, f.Name()), at: at}
-		k.id, _, _ = strings.Cut(id, ".")
+		parts := strings.Split(strings.TrimSuffix(id, pathguard.OldSuffix), ".")
+		if k.id = parts[0]; len(parts) == 4 {
+			k.owner, k.name = parts[2], parts[3]
+		}
 		k.prefix, _, _ = strings.Cut(id, "-")
 		k.counters = measure(k.path)
 		all = append(all, k)
@@ -145,42 +150,6 @@ func measure(path string) (c counters) {
 		return nil
 	})
 	return c
-}
-
-// evict removes the oldest images until there is room, but for those that are
-// too young to lose: the newest of each process that acts now.
-func (l *Log) evict(bytes, entries int64, dry bool) (have counters, fits bool, err error) {
-	all, err := l.list()
-	if err != nil {
-		return have, false, err
-	}
-	pinned, err := l.pinned(all)
-	if err != nil {
-		return have, false, err
-	}
-	for _, k := range all {
-		have.bytes, have.entries = have.bytes+k.bytes, have.entries+k.entries
-	}
-	room := func(part int64) bool {
-		return have.bytes+bytes+part*(l.o.Total/slack) <= l.o.Total && have.entries+entries+part*int64(l.o.MaxImages/slack) <= int64(l.o.MaxImages)
-	}
-	part := int64(0)
-	if have.entries+entries > int64(l.o.MaxImages) || len(all) > 256 {
-		part = 1
-	}
-	for _, k := range all {
-		if room(part) {
-			break
-		}
-		if pinned[k.id] {
-			continue
-		}
-		if !dry && remove(k.path) != nil {
-			continue
-		}
-		have.bytes, have.entries = have.bytes-k.bytes, have.entries-k.entries
-	}
-	return have, room(0), nil
 }
 
 // pinned is the newest change of each process that acts now.

@@ -59,7 +59,7 @@ func TestRoom(t *testing.T) {
 	dead := image(t, l, "dead-1", 3*time.Minute, 30)
 	newest := image(t, l, "live-2", 2*time.Minute, 30)
 	for _, dry := range []bool{true, false} {
-		if why, err := l.reserve(30, 1, dry); why != "" || err != nil {
+		if why, err := l.reserve("", 30, 1, dry); why != "" || err != nil {
 			t.Fatalf("%q %v", why, err)
 		}
 		if exists(oldest) != dry || !exists(dead) || !exists(newest) {
@@ -67,14 +67,14 @@ func TestRoom(t *testing.T) {
 		}
 	}
 	image(t, l, "live-0", time.Hour, 30) // what was reserved: it is another's newest no more
-	if why, err := l.reserve(71, 1, false); !strings.Contains(why, "undo.total (100 bytes)") || err != nil {
+	if why, err := l.reserve("", 71, 1, false); !strings.Contains(why, "undo.total (100 bytes)") || err != nil {
 		t.Errorf("%q %v", why, err)
 	}
 	if !exists(newest) {
 		t.Error("the newest of a live process is gone")
 	}
 	l = openLog(t, l.dir, Options{Total: 100})
-	if why, err := l.reserve(100, 1, false); why != "" || err != nil || exists(newest) {
+	if why, err := l.reserve("", 100, 1, false); why != "" || err != nil || exists(newest) {
 		t.Errorf("of no live process: %q %v %t", why, err, exists(newest))
 	}
 }
@@ -85,7 +85,7 @@ func TestRoomEntries(t *testing.T) {
 	_, err := l.images()
 	must(t, err)
 	for i := range 100 {
-		if why, err := l.reserve(1, 1, false); why != "" || err != nil {
+		if why, err := l.reserve("", 1, 1, false); why != "" || err != nil {
 			t.Fatalf("%d: %q %v", i, why, err)
 		}
 		image(t, l, fmt.Sprintf("p-%d", i), time.Hour-time.Duration(i)*time.Second, 1)
@@ -105,7 +105,7 @@ func TestRoomShared(t *testing.T) {
 		must(t, err)
 		wg.Go(func() {
 			for i := range 50 {
-				why, err := l.reserve(20, 1, false)
+				why, err := l.reserve("", 20, 1, false)
 				if why != "" || err != nil {
 					t.Errorf("%q %v", why, err)
 					return
@@ -146,7 +146,7 @@ func TestTidy(t *testing.T) {
 	}
 	x, err := l.Read()
 	must(t, err)
-	if e := x.Find("p-4").Steps[0]; e.State != Attention || e.Why != whyUnread {
+	if e := x.Find("p-4").Steps[0]; e.State != Prepared {
 		t.Errorf("%+v", e)
 	}
 }
@@ -262,4 +262,41 @@ func FuzzJournal(f *testing.F) {
 			}
 		}
 	})
+}
+
+// owned makes an image of an agent, of one name.
+func owned(t *testing.T, l *Log, agent, id, name string, age time.Duration, size int) string {
+	t.Helper()
+	path := image(t, l, id, age, size)
+	to := path + "." + (&Change{Agent: agent}).owner() + "." + digest(name)
+	must(t, os.Rename(path, to))
+	return to
+}
+
+// TestRoomOfOthers: an agent that fills the room puts out its own images, the
+// middle of a run first, and no young one of others; and one that had all of it
+// gives half to a newcomer.
+func TestRoomOfOthers(t *testing.T) {
+	l := openLog(t, t.TempDir(), Options{Total: 100, Keep: 30 * 24 * time.Hour}, "a")
+	b := (&Change{Agent: "b"}).owner()
+	victim := owned(t, l, "a", "a-1", "victim", time.Hour, 20)
+	first := owned(t, l, "b", "b-1", "f", 50*time.Minute, 10)
+	middle := owned(t, l, "b", "b-2", "f", 40*time.Minute, 20)
+	last := owned(t, l, "b", "b-3", "f", 30*time.Minute, 10)
+	aged := owned(t, l, "c", "c-1", "g", 25*time.Hour, 40)
+	if why, err := l.reserve(b, 20, 1, false); why != "" || err != nil {
+		t.Fatalf("%q %v", why, err)
+	}
+	if !exists(victim) || !exists(first) || exists(middle) || !exists(last) || !exists(aged) {
+		t.Error(exists(victim), exists(first), exists(middle), exists(last), exists(aged))
+	}
+	if why, err := l.reserve(b, 60, 1, false); why == "" || err != nil || !exists(victim) {
+		t.Errorf("more than its half: %q %v", why, err)
+	}
+	l = openLog(t, t.TempDir(), Options{Total: 100}, "a")
+	all := owned(t, l, "a", "a-1", "f", time.Hour, 50)
+	rest := owned(t, l, "a", "a-2", "g", time.Minute, 50)
+	if why, err := l.reserve(b, 20, 1, false); why != "" || err != nil || exists(all) || !exists(rest) {
+		t.Errorf("a newcomer: %q %v %t %t", why, err, exists(all), exists(rest))
+	}
 }
