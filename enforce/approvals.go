@@ -154,7 +154,7 @@ func (a *Approvals) ask(ctx context.Context, q *Question, b *grant.Binding, stal
 	if stale {
 		rule = "what was approved has changed since"
 	}
-	return nil, q.refused(code, rule, "a person runs: postern approve "+asked.ID)
+	return nil, q.refused(code, rule, "a person runs: postern approve "+asked.ID+", or answers on postern page; then call again")
 }
 
 // wait waits for a person who is there. It returns nothing when nobody is, or

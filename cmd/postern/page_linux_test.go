@@ -120,7 +120,7 @@ func TestUpOnTerminal(t *testing.T) {
 	if status, _ := b.send(http.MethodPost, "/decide", v); status != http.StatusSeeOther {
 		t.Error(status)
 	}
-	p.sees(`it was answered before: approved by page`)
+	p.sees(`answered: [0-9a-z]{8}, approved by page`)
 	if got := text(); !strings.Contains(got, "Successfully wrote") {
 		t.Error(got)
 	}
@@ -135,22 +135,29 @@ func TestUpOnTerminal(t *testing.T) {
 	if now, err := os.ReadFile(filepath.Join(dir, "a.txt")); err != nil || string(now) != "two\n" {
 		t.Errorf("%q %v", now, err)
 	}
+	q := sit(t, env, 40, "undo", "--last")
+	q.sees(`undo it\? \[y/N\] `)
+	q.types("y\r")
+	q.sees(`done: restore project://a\.txt`)
+	q.ends(0)
 	// What changed since is a conflict: told before, and left as it is.
 	_, list = b.send(http.MethodGet, "/undo", nil)
 	plan = regexp.MustCompile(`/undo/plan\?id=[^"]+`).FindString(list)
 	old := b.form(plan, "/undo")
 	place(t, dir, "a.txt", "mine\n")
 	time.Sleep(prompt.Deaf)
-	v = b.form(plan, "/undo")
-	time.Sleep(prompt.Deaf)
-	for _, try := range []struct {
-		form url.Values
-		want string
-	}{{old, "what would be done is something else now"}, {v, "conflict: project://a.txt stays as it is"}} {
-		b.send(http.MethodPost, "/undo", try.form)
-		if _, said := b.send(http.MethodGet, b.location[strings.LastIndex(b.location, "/"):], nil); !strings.Contains(said, try.want) {
-			t.Errorf("no %q in %s", try.want, said)
-		}
+	if _, said := b.send(http.MethodGet, plan, nil); !strings.Contains(said, "conflict: project://a.txt stays as it is") || strings.Contains(said, "undo it") {
+		t.Error(said)
+	}
+	b.send(http.MethodPost, "/undo", old)
+	if _, said := b.send(http.MethodGet, b.location[strings.LastIndex(b.location, "/"):], nil); !strings.Contains(said, "what would be done is something else now") {
+		t.Error(said)
+	}
+	q = sit(t, env, 40, "undo", strings.TrimPrefix(plan, "/undo/plan?id=")) // nor is anything asked on the terminal
+	q.sees(`left out: 1 of 1 step`)
+	q.ends(1)
+	if strings.Contains(q.screen(), "[y/N]") {
+		t.Error(q.screen())
 	}
 	if now, err := os.ReadFile(filepath.Join(dir, "a.txt")); err != nil || string(now) != "mine\n" {
 		t.Errorf("%q %v", now, err)

@@ -221,10 +221,10 @@ func TestTerminalPrompt(t *testing.T) {
 	p.sees("questions of agents are shown here")
 	a := newAgent(t, env, dir)
 	text := a.call("delete_file", map[string]any{"path": "a.txt", "confirm": true})
-	code := p.sees(`it can't be taken back\. ([a-z2-7]{4}) yes, once`)[1]
+	code := p.sees(`a yes to this wants its code: ([a-z2-7]{4}) yes, once`)[1]
 	p.blurts(code + "\r") // typed ahead
 	p.types("y\r")        // not enough for this one
-	p.sees(`(?s)yes, once.*yes, once`)
+	p.sees(`(?s)yes, once.*not answered: the code is wrong\r\n.*yes, once`)
 	if _, err := os.Stat(filepath.Join(dir, "a.txt")); err != nil {
 		t.Fatalf("it is gone already: %v\n%s", err, p.screen())
 	}

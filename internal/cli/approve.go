@@ -40,12 +40,12 @@ the same session, until the question's deadline; the agent has to call again
 
 --session and --until are for the identical call whatever is there by then,
 --pattern is for the operations asked about on every name that GLOB covers, in
-the same session for 8 hours. what can't be taken back is approved once each
+the same session for 8 hours. what has a code on its card is approved once each
 time; so are, but for the identical call, names of the built-in lists
 
 TIME is how long, as 30m, 2h or 1d, or when: 18:00, 2026-11-30 18:00; 7 days at
 most. without a terminal --yes stands for the answer: it prints the card and its
-digest, and what can't be taken back also wants --code, which is on the card. in
+digest, and where the card has a code a yes also wants --code CODE. in
 an agent's own shell --yes is refused`,
 		DisableFlagsInUseLine: true,
 		Args:                  exactly("ID"),
@@ -58,7 +58,7 @@ an agent's own shell --yes is refused`,
 	textFlag(cmd, &o.pattern, "pattern", "GLOB", "for the same operations on what GLOB covers, in this session")
 	textFlag(cmd, &o.until, "until", "TIME", "for the identical call of this agent, until then")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "it is meant, don't ask")
-	textFlag(cmd, &o.code, "code", "CODE", "with --yes, the code on the card of what can't be taken back")
+	textFlag(cmd, &o.code, "code", "CODE", "with --yes, the code that is on the card, where a yes wants one")
 	jsonFlag(cmd, &o.asJSON)
 	return cmd
 }
@@ -171,10 +171,12 @@ func (o *approveOptions) unasked(ctx context.Context, env *Env, s *grant.Store, 
 	fmt.Fprintln(env.Err, "card sha256", card.Digest)
 	if card.Code != "" && o.code != card.Code {
 		fmt.Fprintln(env.Err, "code", card.Code)
-		return nil, &fault.Error{
-			Code: fault.ConfirmMissing, Resource: q.ID, Rule: "it can't be taken back, so it wants the code of this card",
-			Hint: "postern approve --yes --code " + card.Code + " " + q.ID,
+		why := "the code is wrong"
+		if o.code == "" {
+			why = q.ID
 		}
+		fmt.Fprintf(env.Err, "not answered: %s\nbecause: a yes to this wants its code\nnext: postern approve --yes --code %s %s\n", why, card.Code, q.ID)
+		return nil, exitCode(fault.ExitFailed)
 	}
 	yes.Approver, yes.Shown = byCommand, card.Digest
 	return s.Decide(ctx, q.ID, yes)

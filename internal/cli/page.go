@@ -101,8 +101,12 @@ func (o *options) openPage(ctx context.Context, env *Env, w *workspace, state *e
 	}
 	p, err := page.New(page.Options{ //nolint:contextcheck // the page has no context but that of each request
 		State: state, Grants: state.Grants(page.Approver), Log: (&logState{dir: w.stateDir}).audit(),
-		Person:  func() enforce.Person { return w.person() },
-		Reach:   func(ctx context.Context) page.Reach { return w.reach(ctx, env) },
+		Person: func() enforce.Person { return w.person() },
+		Reach:  func(ctx context.Context) page.Reach { return w.reach(ctx, env) },
+		Problem: func() error {
+			w.live.Current() // which looks whether a file changed
+			return w.live.Problem()
+		},
 		Refused: func(f *fault.Error) { o.refusedByPage(w, state, f) },
 	})
 	if err != nil {

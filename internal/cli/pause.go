@@ -6,9 +6,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
@@ -45,10 +48,67 @@ func pause(ctx context.Context, env *Env, agent string, on, asJSON bool) error {
 		if !on {
 			do, verb = s.Resume, "resume"
 		}
-		if err := do(ctx, typedAgent(agent), byCommand); err != nil {
+		asked := askers(s) // a pause empties the desk
+		out := pauseJSON{newDocument(verb), typedAgent(agent), on}
+		if err := do(ctx, out.Agent, byCommand); err != nil {
 			return named(err, verb)
 		}
-		out := pauseJSON{newDocument(verb), typedAgent(agent), on}
+		if on {
+			unseen(ctx, env, out.Agent, asked)
+			fmt.Fprintln(env.Err, "to have it asked for again:", textsafe.Clean(grant.ResumeCommand(out.Agent)))
+		}
 		return answer(env.Out, asJSON, out, func(w io.Writer) { fmt.Fprintln(w, verb+"d", agentName(out.Agent)) })
 	})
+}
+
+// unseen warns of a name that nothing here knows, which is paused all the same:
+// it may be misspelled, and may be an agent that hasn't come yet.
+func unseen(ctx context.Context, env *Env, agent string, asked []string) {
+	known := append(configured(ctx, env), asked...)
+	known = slices.DeleteFunc(known, func(name string) bool { return name == "" })
+	slices.Sort(known)
+	known = slices.Compact(known)
+	if agent == "" || slices.Contains(known, agent) {
+		return
+	}
+	names := "none"
+	if len(known) > 0 {
+		var drawn []string
+		for _, name := range known {
+			drawn = append(drawn, textsafe.Name(name))
+		}
+		names = strings.Join(drawn, ", ")
+	}
+	verb := "are"
+	if len(known) < 2 {
+		verb = "is"
+	}
+	fmt.Fprintf(env.Err, "no agent of this name was seen here: %s %s known\n", names, verb)
+}
+
+// configured are the names that the policy and the clients attached here have.
+func configured(ctx context.Context, env *Env) (all []string) {
+	w, err := new(options).loadHere(env)
+	if err != nil {
+		return nil // a policy that isn't valid names nobody
+	}
+	all = append(all, w.live.Current().Agents...)
+	if w.open(env) != nil {
+		return all // the folders are not there; the name is paused all the same
+	}
+	for _, a := range w.surroundings(ctx, env).Agents {
+		all = append(all, a.Client)
+	}
+	return all
+}
+
+// askers are the agents whose questions and answers there are.
+func askers(store *grant.Store) (all []string) {
+	for _, g := range store.Grants() {
+		all = append(all, g.For.Agent)
+	}
+	for _, q := range store.Pending() {
+		all = append(all, q.For.Agent)
+	}
+	return all
 }

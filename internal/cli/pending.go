@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
@@ -65,7 +66,7 @@ func pending(env *Env, asJSON bool) error {
 			fmt.Fprintf(w, "%s %s %s%s, %s left\n", q.ID, padded(agentName(q.For.Agent), agentWidth), what(&q.For), where(&q.For), left)
 		}
 		for _, name := range out.Paused {
-			fmt.Fprintf(w, "paused: %s; postern resume %s\n", agentName(name), agentName(name))
+			fmt.Fprintf(w, "paused: %s; %s\n", agentName(name), textsafe.Clean(grant.ResumeCommand(name)))
 		}
 		switch {
 		case len(questions) > 0:

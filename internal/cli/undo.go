@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -125,7 +126,7 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 		return err
 	}
 	out := undoJSON{document: newDocument("undo"), DryRun: o.dryRun, Steps: undoSteps(plan)}
-	if o.dryRun || len(plan.Steps) == 0 {
+	if o.dryRun || plan.Problems() == len(plan.Steps) {
 		return ended(answer(env.Out, o.asJSON, out, out.print), plan)
 	}
 	if !o.yes {
@@ -174,10 +175,10 @@ func askUndo() error {
 		return no
 	}
 	defer tty.Close()
-	fmt.Fprint(tty, "type yes to go on: ")
+	fmt.Fprint(tty, "undo it? [y/N] ")
 	answer, err := bufio.NewReader(io.LimitReader(tty, 100)).ReadString('\n')
-	if err != nil || answer != "yes\n" && answer != "yes\r\n" {
-		no.Rule, no.Hint = "it was not answered with yes", "nothing was changed; to undo it after all, run it again and type yes"
+	if answer = strings.ToLower(strings.TrimSpace(answer)); err != nil || answer != "y" && answer != "yes" {
+		no.Rule, no.Hint = "it was not answered with yes", "nothing was changed; to undo it after all, run it again and answer y"
 		return no
 	}
 	return nil

@@ -38,6 +38,8 @@ type theDesk struct {
 	at    netip.AddrPort
 	root  string
 	agent *mcpAgent
+	serve func() // at the same address as before
+	stop  func()
 }
 
 const hostileText = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\"'` javascript:alert(3)\u202e\u200b"
@@ -78,18 +80,28 @@ func newTheDesk(t *testing.T) *theDesk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := listen.Open(t.Context(), netip.MustParseAddrPort("127.0.0.1:0"), false, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
+	d.at = netip.MustParseAddrPort("127.0.0.1:0")
+	d.serve = func() {
+		l, err := listen.Open(t.Context(), d.at, false, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.at = l.Address()
+		rules := d.page.Rules(d.at)
+		served := make(chan error, 1)
+		go func() { served <- l.Serve(d.page.Handler(), rules) }()
+		d.stop = func() {
+			ctx, stop := context.WithTimeout(context.WithoutCancel(t.Context()), time.Second)
+			defer stop()
+			_ = l.Close(ctx) // of a tab that listens it waits in vain
+			<-served
+		}
 	}
-	d.at = l.Address()
-	rules := d.page.Rules(d.at)
-	served := make(chan error, 1)
-	go func() { served <- l.Serve(d.page.Handler(), rules) }()
+	d.serve()
 	t.Cleanup(func() {
-		ctx, stop := context.WithTimeout(context.WithoutCancel(t.Context()), time.Second)
-		defer stop()
-		if err := errors.Join(d.page.Close(), l.Close(ctx), <-served, state.Close()); err != nil {
+		err := d.page.Close()
+		d.stop()
+		if err := errors.Join(err, state.Close()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -279,7 +291,7 @@ func TestPageKeyboard(t *testing.T) {
 	d.run("document.querySelector('.code input').focus()")
 	d.types("none")
 	d.presses("Enter")
-	d.sees("(document.querySelector('.notice') || {}).textContent?.includes('wants the code') && performance.now() > 700")
+	d.sees("(document.querySelector('.notice') || {}).textContent?.includes('not answered: the code is wrong') && performance.now() > 700")
 	d.run("document.querySelector('.code input').focus()")
 	d.types(d.run("document.querySelector('.code strong').textContent"))
 	d.presses("Enter")
@@ -295,6 +307,22 @@ func TestPageKeyboard(t *testing.T) {
 	}
 	d.sees("!document.querySelector('.card') && document.querySelector('.none')")
 	d.agent.answer()
+}
+
+// TestPageLost: a tab whose server has ended says that nothing on it is
+// current, and takes it back when the server is there again.
+func TestPageLost(t *testing.T) {
+	d := newTheDesk(t)
+	d.enters()
+	const lost = "document.getElementById('lost').textContent"
+	d.sees("document.querySelector('.none')")
+	if got := d.run(lost); got != "" {
+		t.Errorf("it says %q while it is connected", got)
+	}
+	d.stop()
+	d.sees(lost + ".includes('not connected: nothing here is current')")
+	d.serve()
+	d.sees(lost + " === ''")
 }
 
 // TestPageWithoutScript: nobody waits then, and all else works.

@@ -69,7 +69,8 @@ type shown struct {
 	In                bool // somebody is
 	Waiting           int
 	Notice            *notice
-	Out               stamp // of the way out
+	Problem           []string // why an edited policy is not in force
+	Out               stamp    // of the way out
 	Data              any
 }
 
@@ -77,10 +78,22 @@ func (p *Page) draw(w http.ResponseWriter, status int, r *http.Request, s *sessi
 	v := shown{Base: p.base, View: c.Name, Title: c.Title, In: s != nil, Data: c.Data}
 	if s != nil {
 		v.Waiting = len(p.o.Grants.Pending())
-		v.Notice = s.notice(r)
+		v.Notice, v.Problem = s.notice(r), p.problem()
 		v.Out = s.stamp("logout", "", "", p.o.Now())
 	}
 	p.write(w, status, c.Name, v)
+}
+
+// problem is the lines that say why an edited policy is not in force.
+func (p *Page) problem() []string {
+	if p.o.Problem == nil {
+		return nil
+	}
+	err := p.o.Problem()
+	if err == nil {
+		return nil
+	}
+	return failure(err).Lines
 }
 
 // refuse shows the three lines of a fault.

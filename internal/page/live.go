@@ -81,7 +81,7 @@ func (p *Page) print() [32]byte {
 	for _, id := range p.o.Grants.InForce() {
 		b.WriteString(id + ".")
 	}
-	fmt.Fprintf(&b, "%q", p.o.Grants.PausedAgents())
+	fmt.Fprintf(&b, "%q%q", p.o.Grants.PausedAgents(), p.problem())
 	segments, _ := segment.List(p.o.Log) // none is a print too
 	if n := len(segments); n > 0 {
 		if info, err := os.Stat(segments[n-1].Path); err == nil {

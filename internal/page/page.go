@@ -56,6 +56,8 @@ type Options struct {
 	Person func() enforce.Person
 	// Reach tells what is guarded now. It is called whenever it is shown.
 	Reach func(context.Context) Reach
+	// Problem, if set, says why an edited policy is not in force, nil where it is.
+	Problem func() error
 	// Refused, if set, is told of requests that were refused.
 	Refused func(*fault.Error)
 	// Now is for tests; nil is the system's clock.

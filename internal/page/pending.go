@@ -83,9 +83,7 @@ func (p *Page) decide(ctx context.Context, _ *session, f form) (*notice, error) 
 		return nil, &fault.Error{Code: fault.RequestInvalid, Resource: q.ID, Rule: "the form has no such answer", Hint: "open the page again"}
 	}
 	if code := strings.ToLower(strings.TrimSpace(f.values.Get("code"))); a.Kind != grant.No && d.Code != "" && code != d.Code {
-		return nil, &fault.Error{
-			Code: fault.ConfirmMissing, Resource: q.ID, Rule: "it can't be taken back, so it wants the code of this card", Hint: "type the code that is on the card",
-		}
+		return &notice{Bad: true, Lines: []string{"not answered: the code is wrong", "because: a yes to this wants its code", "next: type the code that is on the card"}}, nil
 	}
 	g, err := p.o.Grants.Decide(ctx, q.ID, a)
 	if err != nil {

@@ -57,6 +57,7 @@ type plan struct {
 	ID       string
 	Steps    []step
 	Problems int
+	None     bool // every step is left out
 	Stamp    stamp
 }
 
@@ -98,11 +99,17 @@ func (p *Page) undoPlan(r *http.Request, s *session) (*content, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := plan{ID: id, Problems: u.Problems()}
-	var digest string
-	out.Steps, digest = stepsOf(u)
+	out := planned(id, u)
+	_, digest := stepsOf(u)
 	out.Stamp = s.stamp("undo", id, digest, p.o.Now())
 	return &content{Name: "plan", Title: "undo " + textsafe.Name(id), Data: out}, nil
+}
+
+// planned is a plan as it is drawn, without its stamp.
+func planned(id string, u *enforce.UndoPlan) plan {
+	out := plan{ID: id, Problems: u.Problems(), None: u.Problems() == len(u.Steps)}
+	out.Steps, _ = stepsOf(u)
+	return out
 }
 
 func (p *Page) planOf(id string) (*enforce.UndoPlan, error) {

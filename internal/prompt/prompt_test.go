@@ -225,7 +225,10 @@ func TestWatch(t *testing.T) {
 	if _, err := store.Decide(t.Context(), q.ID, grant.Answer{Kind: grant.Once, Approver: "command"}); err != nil {
 		t.Fatal(err)
 	}
-	wait("because: it was answered before: approved by command")
+	wait("answered: " + q.ID + ", approved by command")
+	if strings.Contains(out.String(), "failed") {
+		t.Errorf("it is told as an error: %q", out.String())
+	}
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)

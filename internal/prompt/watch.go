@@ -146,6 +146,9 @@ func show(ctx context.Context, store *grant.Store, t *Terminal, q *grant.Questio
 	case err == nil:
 		return nil
 	case errors.As(err, &f):
+		if said, ok := elsewhere(f); ok {
+			return t.print(t.wrap("answered: "+q.ID+", "+said) + "\n\n")
+		}
 		_ = t.print(t.wrap(f.Lines()) + "\n\n")
 		if f.Code != fault.PreconditionFailed && f.Code != fault.GrantExpired {
 			return errAgain // it stays a question
@@ -153,6 +156,11 @@ func show(ctx context.Context, store *grant.Store, t *Terminal, q *grant.Questio
 		return nil
 	}
 	return err
+}
+
+// elsewhere says what was answered by somebody else meanwhile.
+func elsewhere(f *fault.Error) (said string, ok bool) {
+	return strings.CutPrefix(textsafe.Clean(f.Because()).String(), "it was answered before: ")
 }
 
 // Ask shows the whole question and takes the answer. yes is what a plain yes
@@ -174,6 +182,11 @@ func Ask(ctx context.Context, store *grant.Store, t *Terminal, q *grant.Question
 			return nil, err
 		}
 		a, ok := card.answer(line, yes)
+		if !ok && card.Code != "" && line != "" {
+			if err := t.print("not answered: the code is wrong\n"); err != nil {
+				return nil, err
+			}
+		}
 		if !ok {
 			continue
 		}
@@ -196,7 +209,7 @@ func (c Card) choices(yes grant.Answer) string {
 	}[yes.Kind]
 	switch {
 	case c.Code != "":
-		return "it can't be taken back. " + c.Code + " yes, " + word + " · n no · l later: "
+		return "a yes to this wants its code: " + c.Code + " yes, " + word + " · n no · l later: "
 	case yes.Kind != grant.Once:
 		return "y yes, " + word + " · n no · l later: "
 	case c.Pattern != "":
@@ -205,8 +218,7 @@ func (c Card) choices(yes grant.Answer) string {
 	return "y yes, once · s this session · n no · l later: "
 }
 
-// answer is what a line means. Of what can't be taken back only the code is a
-// yes.
+// answer is what a line means. Of what wants a code only that is a yes.
 func (c Card) answer(line string, yes grant.Answer) (grant.Answer, bool) {
 	switch line = strings.ToLower(line); {
 	case line == "n" || line == "no":

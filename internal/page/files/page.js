@@ -88,14 +88,33 @@
 
   const events = document.body.dataset.events;
   if (events) {
-    const source = new EventSource(events);
-    source.onmessage = look;
+    const lost = document.getElementById('lost');
+    let source;
     let opened = false;
-    source.onopen = () => {
-      if (opened) look();
-      opened = true;
-    };
-    addEventListener('pagehide', () => source.close());
+    let left = false;
+    function connect() {
+      source = new EventSource(events);
+      source.onmessage = look;
+      source.onopen = () => {
+        lost.textContent = '';
+        if (opened) look();
+        opened = true;
+      };
+      source.onerror = () => {
+        if (left) return;
+        const text = "not connected: nothing here is current, and calls don't wait; run postern page";
+        if (lost.textContent !== text) lost.textContent = text;
+        if (source.readyState !== EventSource.CLOSED) return; // it tries again by itself
+        opened = true;
+        look(); // which finds a session that has ended
+        setTimeout(connect, 3000);
+      };
+    }
+    connect();
+    addEventListener('pagehide', () => {
+      left = true;
+      source.close();
+    });
     addEventListener('pageshow', (e) => {
       if (e.persisted) location.reload();
     });

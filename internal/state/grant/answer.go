@@ -129,7 +129,7 @@ func (g *Grant) mayNot() string {
 	case g.Kind != Session && g.Kind != Pattern && g.Kind != Until:
 		return "there is no such kind of approval"
 	case g.For.Destructive():
-		return "what can't be taken back is approved once, each time"
+		return "a yes to this is given once, each time"
 	case g.Kind == Pattern && g.For.Private:
 		return "no pattern may cover a name of the built-in lists"
 	case g.Kind == Pattern:

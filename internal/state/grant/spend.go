@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
 
 	"github.com/postern-gate/postern/core/fault"
 )
@@ -86,10 +87,27 @@ func (s *Store) spendable(id string, b *Binding) (*Grant, error) {
 
 // ResumeHint is the command with which a person resumes an agent.
 func ResumeHint(agent string) string {
-	if agent == "" {
-		agent = "-"
+	return "a person resumes it: " + ResumeCommand(agent)
+}
+
+// ResumeCommand is the command line that resumes an agent, quoted for a shell
+// of POSIX where the name needs it. What nobody would see of it is left as it
+// is: it is drawn with textsafe.
+func ResumeCommand(agent string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@", r)
 	}
-	return "a person resumes it: postern resume " + agent
+	word := agent
+	switch {
+	case agent == "":
+		word = "-"
+	case strings.ContainsFunc(agent, func(r rune) bool { return !plain(r) }):
+		word = "'" + strings.ReplaceAll(agent, "'", `'\''`) + "'"
+	}
+	if strings.HasPrefix(agent, "-") {
+		word = "-- " + word
+	}
+	return "postern resume " + word
 }
 
 func gone() error {
