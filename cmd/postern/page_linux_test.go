@@ -190,6 +190,17 @@ func TestPageAlone(t *testing.T) {
 	if status, text := b.send(http.MethodGet, "/reach", nil); status != http.StatusOK || !strings.Contains(text, "project://") {
 		t.Error(status, text)
 	}
+	policy := filepath.Join(strings.TrimPrefix(env[0], "HOME="), ".config", "postern", "policy.yaml")
+	if err := os.WriteFile(policy, []byte("version: 1\nrulez: { fs.write: deny }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	for late := time.Now().Add(30 * time.Second); time.Now().Before(late) && !strings.Contains(said, "the edited policy is not in force"); time.Sleep(50 * time.Millisecond) {
+		_, said = b.send(http.MethodGet, "/", nil)
+	}
+	if !strings.Contains(said, "rulez") {
+		t.Error(said)
+	}
 	p.blurts("\r")
 	p.sees(`(?s)in the next minute and once.*in the next minute and once`)
 	p.blurts("\x03")

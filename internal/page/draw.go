@@ -93,7 +93,11 @@ func (p *Page) problem() []string {
 	if err == nil {
 		return nil
 	}
-	return failure(err).Lines
+	lines := failure(err).Lines
+	if f := fault.As(err); f.Err != nil { // each problem with its place
+		lines = append(lines, strings.Split(strings.TrimSuffix(textsafe.Block(f.Err.Error()).String(), "\n"), "\n")...)
+	}
+	return lines
 }
 
 // refuse shows the three lines of a fault.

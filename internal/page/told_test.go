@@ -28,13 +28,13 @@ func TestPolicyProblem(t *testing.T) {
 			t.Errorf("%s says it without a problem: %s", v, got)
 		}
 	}
-	problem = &fault.Error{Code: fault.ConfigInvalid, Resource: "policy.yaml", Rule: "line 2: <b>rulez</b>\u202e", Hint: "postern check"}
+	problem = &fault.Error{Code: fault.ConfigInvalid, Resource: "policy.yaml", Rule: "line 2: <b>rulez</b>\u202e", Hint: "postern check", Err: errors.New("policy.yaml:2: <b>\nrulez")}
 	if d.page.print() == before {
 		t.Error("no tab hears of it")
 	}
 	for _, v := range views {
 		got := d.get(v)
-		for _, want := range []string{banner, "policy.yaml", "because: line 2: &lt;b&gt;rulez&lt;/b&gt;", "next: postern check"} {
+		for _, want := range []string{banner, "policy.yaml", "because: line 2: &lt;b&gt;rulez&lt;/b&gt;", "next: postern check", "policy.yaml:2: &lt;b&gt;", ">rulez<"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: no %q in %s", v, want, got)
 			}
