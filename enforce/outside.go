@@ -108,8 +108,12 @@ func (s *State) WatchOutside(o OutsideOptions) (*Outside, error) {
 	_ = w.left.Poll() // what was left before this is not taken for somebody else's
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
-	w.ended.Go(func() { w.tree.Run(ctx) })
-	w.ended.Go(func() { w.run(ctx) })
+	over, end := context.WithCancel(context.Background())
+	w.ended.Go(func() {
+		defer end()
+		w.tree.Run(ctx)
+	})
+	w.ended.Go(func() { w.run(over) })
 	return w, nil
 }
 

@@ -14,6 +14,7 @@ import (
 func (t *Tree) folder(n *node, what, cookie uint32, entry string) {
 	name, ok := n.name()
 	if !ok {
+		n.miss()
 		return
 	}
 	switch {
@@ -29,12 +30,72 @@ func (t *Tree) folder(n *node, what, cookie uint32, entry string) {
 	case what&unix.IN_MOVED_TO != 0:
 		if from, known := t.moved[cookie]; known {
 			delete(t.moved, cookie)
-			from.n.parent, from.n.base = n, entry
-			n.kids[entry] = from.n
+			t.settle(from.n, n, entry)
 		} else {
 			t.later(&node{parent: n, base: entry})
 		}
 		t.tell(TreeEvent{Arrived, name, entry})
+	}
+}
+
+// miss notes, of a folder that is on its way, that something happened in it.
+func (n *node) miss() {
+	for n.parent != nil {
+		n = n.parent
+	}
+	n.unheard = true
+}
+
+// settle gives a folder its new place.
+func (t *Tree) settle(kid, parent *node, base string) {
+	kid.parent, kid.base = parent, base
+	parent.kids[base] = kid
+	if kid.unheard {
+		kid.unheard = false
+		t.tell(TreeEvent{What: Missed})
+	}
+}
+
+// lastWords bounds what is read of the queue at the end.
+const lastWords = 64
+
+// drain reads what the kernel has, and waits for nothing.
+func (t *Tree) drain() {
+	c, err := t.queue.SyscallConn()
+	if err != nil {
+		return
+	}
+	buf := make([]byte, queueRead)
+	for range lastWords {
+		t.look()
+		n := 0
+		failed := c.Control(func(fd uintptr) { n, err = unix.Read(int(fd), buf) }) //nolint:gosec // a descriptor fits
+		if failed != nil || err != nil || n <= 0 {
+			if len(t.todo) == 0 || failed != nil {
+				return
+			}
+			continue
+		}
+		t.events(buf[:n])
+	}
+	t.tell(TreeEvent{What: Missed})
+}
+
+// roots looks whether the roots are there still.
+func (t *Tree) roots() {
+	for _, n := range t.nodes {
+		if n.parent != nil || n.root == (pathguard.Name{}) {
+			continue
+		}
+		var st unix.Stat_t
+		d, err := n.root.OpenDir()
+		if err == nil {
+			err = d.Lend(func(fd int) error { return unix.Fstat(fd, &st) })
+			_ = d.Close()
+		}
+		if err != nil || st.Nlink == 0 {
+			t.over(n, unix.IN_DELETE_SELF)
+		}
 	}
 }
 

@@ -29,6 +29,9 @@ const (
 	atOnce = 32
 	// homeless is how long the second half of a folder's rename is waited for.
 	homeless = 200 * time.Millisecond
+	// rootsEvery is how often the roots are looked at: of one that is removed the
+	// kernel tells nothing while it is held open.
+	rootsEvery = 5 * time.Second
 )
 
 // Tree watches folders and all that is beneath them, each by the handle that the
@@ -59,6 +62,8 @@ type node struct {
 	kids   map[string]*node
 	fresh  bool // it was made while its parent was watched: its files are new
 	gone   bool
+	// unheard: something happened beneath while it was on its way.
+	unheard bool
 }
 
 type departed struct {
@@ -110,15 +115,21 @@ func (t *Tree) Extent() Extent {
 	return t.extent
 }
 
-// Run watches until the context ends.
+// Run watches until the context ends, and tells what the kernel still has.
 func (t *Tree) Run(ctx context.Context) {
 	defer context.AfterFunc(ctx, func() { _ = t.queue.SetReadDeadline(time.Unix(1, 0)) })()
 	defer t.queue.Close()
+	defer t.drain()
 	buf := make([]byte, queueRead)
+	var looked time.Time
 	for ctx.Err() == nil {
 		t.look()
 		t.forget()
-		var until time.Time
+		if time.Since(looked) >= rootsEvery {
+			t.roots()
+			looked = time.Now()
+		}
+		until := looked.Add(rootsEvery)
 		switch {
 		case len(t.todo) > 0:
 			until = time.Now().Add(time.Millisecond)
@@ -257,8 +268,12 @@ func (t *Tree) rehome(old, n *node) {
 	if old.parent != nil {
 		delete(old.parent.kids, old.base)
 	}
-	old.parent, old.base = n.parent, n.base
-	n.parent.kids[n.base] = old
+	for cookie, d := range t.moved {
+		if d.n == old {
+			delete(t.moved, cookie)
+		}
+	}
+	t.settle(old, n.parent, n.base)
 }
 
 func (t *Tree) watch(d *pathguard.Dir, root bool) (wd int32, err error) {
@@ -353,6 +368,7 @@ func (t *Tree) again() {
 func (t *Tree) file(n *node, what uint32, entry string) {
 	name, ok := n.name()
 	if !ok {
+		n.miss()
 		return
 	}
 	e := TreeEvent{Dir: name, Entry: entry}
