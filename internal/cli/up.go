@@ -41,6 +41,9 @@ questions are shown here too, and lines wait meanwhile
 without DIR it is this folder. nothing is written into it; postern init attaches
 clients for good. ctrl-c ends it
 
+what other programs change beneath the folder is counted, for postern undo list,
+and neither shown nor decided
+
 who calls on HTTP is recorded by the name given with --agent; the entries have
 their clients' own
 
