@@ -86,8 +86,9 @@ type unsettled struct {
 	made        bool // it was not there before
 }
 
-// WatchOutside begins to watch, until Close. It fails where the system can't.
-func (s *State) WatchOutside(o OutsideOptions) (*Outside, error) {
+// WatchOutside begins to watch, until Close: the end of ctx alone does not end it,
+// since calls may go on for a while. It fails where the system can't watch.
+func (s *State) WatchOutside(ctx context.Context, o OutsideOptions) (*Outside, error) {
 	w := &Outside{
 		state: s, o: o, pace: o.pace.orDefault(), id: newID(), left: undo.Follow(s.Path()),
 		wake: make(chan struct{}, 1), ready: make(chan struct{}), pending: map[entryKey]*unsettled{},
@@ -106,9 +107,9 @@ func (s *State) WatchOutside(o OutsideOptions) (*Outside, error) {
 		return nil, err
 	}
 	_ = w.left.Poll() // what was left before this is not taken for somebody else's
-	ctx, cancel := context.WithCancel(context.Background())
-	w.cancel = cancel
-	over, end := context.WithCancel(context.Background())
+	ctx = context.WithoutCancel(ctx)
+	over, end := context.WithCancel(ctx)
+	ctx, w.cancel = context.WithCancel(ctx)
 	w.ended.Go(func() {
 		defer end()
 		w.tree.Run(ctx)

@@ -17,23 +17,8 @@ import (
 // judge records an entry that has settled, unless a call left it as it is. A call
 // that has not ended yet is waited for.
 func (w *Outside) judge(key entryKey, p *unsettled, last bool) {
-	name, err := key.dir.Join(key.entry)
-	if err != nil || name.Root() != key.dir.Root() {
-		if err != nil {
-			w.unnamed++ // no spelling of it opens anything
-		}
-		return
-	}
-	info, err := name.Lstat()
-	absent := fault.CodeOf(err) == fault.PathMissing
-	var now pathguard.Facts
-	switch {
-	case absent && p.made, err == nil && info.Kind.Special():
-		return // a file that came and went, and what holds nothing
-	case err == nil:
-		now = info.Fingerprint.Facts()
-	case !absent: // such as a file of postern's own
-		w.unnamed++
+	name, now, ok := w.look(key, p)
+	if !ok {
 		return
 	}
 	path := filepath.Join(name.Root().Resolved(), filepath.FromSlash(name.Rel()))
@@ -51,12 +36,33 @@ func (w *Outside) judge(key entryKey, p *unsettled, last bool) {
 	w.left.Forget(path)
 	action := core.FSWrite
 	switch {
-	case absent:
+	case now == (pathguard.Facts{}):
 		action = core.FSDelete
 	case p.made:
 		action = core.FSCreate
 	}
 	w.named(name.Resource(), action, why)
+}
+
+// look finds what is there now, zero for nothing. It is false for what needs no
+// name in the log, or has none that opens anything.
+func (w *Outside) look(key entryKey, p *unsettled) (name pathguard.Name, now pathguard.Facts, ok bool) {
+	name, err := key.dir.Join(key.entry)
+	if err == nil && name.Root() != key.dir.Root() {
+		return name, now, false // another root, which is watched by itself
+	}
+	var info pathguard.Info
+	if err == nil {
+		info, err = name.Lstat()
+	}
+	switch {
+	case fault.CodeOf(err) == fault.PathMissing:
+		return name, now, !p.made // else it came and went
+	case err != nil: // such as a file of postern's own
+		w.unnamed++
+		return name, now, false
+	}
+	return name, info.Fingerprint.Facts(), !info.Kind.Special()
 }
 
 // again lets an entry wait once more.

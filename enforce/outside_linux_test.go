@@ -46,7 +46,7 @@ func watchWorld(t *testing.T, w *undoWorld, o OutsideOptions) *watched {
 	if o.pace == (outsidePace{}) {
 		o.pace = outsidePace{quiet: 100 * time.Millisecond, between: 100 * time.Millisecond}
 	}
-	seen, err := w.state.WatchOutside(o)
+	seen, err := w.state.WatchOutside(t.Context(), o)
 	w.must(err)
 	select {
 	case <-seen.Ready():
@@ -305,6 +305,30 @@ func TestOutsideUnreachable(t *testing.T) {
 	if total != 2 || !strings.Contains(strings.Join(told, "\n"), "outside fs.create path:") {
 		t.Errorf("%q", told)
 	}
+}
+
+// TestOutsideState: a state directory beneath the root is not watched, so that no
+// record makes another one.
+func TestOutsideState(t *testing.T) {
+	dir := t.TempDir()
+	base := newUndoWorld(t, filepath.Join(dir, "state"), UndoOptions{}, nil)
+	top := filepath.Dir(dir) // which holds the folder of the world too
+	root, err := pathguard.OpenRoot(top, pathguard.Options{Name: "project"})
+	base.must(err)
+	t.Cleanup(func() { _ = root.Close() })
+	base.gate.o.Workspace, err = pathguard.NewWorkspace(root)
+	base.must(err)
+	base.must(base.gate.o.Workspace.Protect(base.state.Path()))
+	w := watchWorld(t, base, OutsideOptions{})
+	w.put("f", "x")
+	w.pause()
+	for range 3 {
+		base.must(base.state.Problem()) // which writes what is recorded
+		time.Sleep(150 * time.Millisecond)
+	}
+	rel, err := filepath.Rel(top, w.path("f"))
+	base.must(err)
+	w.wants(w.end(), "watching fs.watch 4", "outside fs.create project://"+rel)
 }
 
 // TestOutsideRoots: what is lost of a root is said, and the other is watched on.

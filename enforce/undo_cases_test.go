@@ -63,7 +63,7 @@ func (w *undoWorld) delete(name string) string {
 
 func undoLeavesOthers(t *testing.T) {
 	w := newUndoWorld(t, stateBeside(t), UndoOptions{}, map[string]string{"a.txt": "A", "1": "x", "2": "x", "3": "x"})
-	seen, err := w.state.WatchOutside(OutsideOptions{Workspace: w.gate.o.Workspace, Decider: rules{}})
+	seen, err := w.state.WatchOutside(t.Context(), OutsideOptions{Workspace: w.gate.o.Workspace, Decider: rules{}})
 	w.must(err)
 	<-seen.Ready()
 	session := prefixOf(w.write("a.txt", "agent"))

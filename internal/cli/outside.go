@@ -22,7 +22,7 @@ const notWatched = "what other programs change beneath the roots is not watched 
 // outside records what other programs change beneath the roots, until stop. What
 // is not seen is said, and nothing waits for it.
 func (o *serveOptions) outside(ctx context.Context, env *Env, w *workspace, state *enforce.State) (stop func()) {
-	seen, err := state.WatchOutside(enforce.OutsideOptions{Workspace: w.Workspace, Decider: w.live})
+	seen, err := state.WatchOutside(ctx, enforce.OutsideOptions{Workspace: w.Workspace, Decider: w.live})
 	switch {
 	case errors.Is(err, watch.ErrNoTree):
 		fmt.Fprintln(env.Err, notWatched)

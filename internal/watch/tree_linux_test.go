@@ -217,7 +217,7 @@ func TestTreeClosedFolder(t *testing.T) {
 	}
 	if os.Getuid() != 0 {
 		must(t, os.Chmod(filepath.Join(b.dir, "shut"), 0))
-		defer os.Chmod(filepath.Join(b.dir, "shut"), 0o700)
+		defer func() { must(t, os.Chmod(filepath.Join(b.dir, "shut"), 0o700)) }()
 	}
 	look := func() {
 		root, err := pathguard.OpenRoot(b.dir, pathguard.Options{Name: "r"})
