@@ -18,6 +18,9 @@ const (
 	PhaseUnknown
 	// PhaseApproval is what happened between a question and its effect.
 	PhaseApproval
+	// PhaseOutside is a change that no call made, as a watcher saw it: nothing
+	// was decided.
+	PhaseOutside
 )
 
 // Event is one line of the audit log. It never holds contents, diffs or
@@ -42,6 +45,15 @@ type Event struct {
 	Found  string // of PhaseUnknown: how what is there now compares with Was
 	// Approval is what a PhaseApproval is about.
 	Approval Approval
+	// Outside is what a PhaseOutside tells.
+	Outside Outside
+}
+
+// Outside is what a watcher saw. Event is watching, outside or outside_missed,
+// N how many it is about where there is more than one or no name.
+type Outside struct {
+	Event string
+	N     int64
 }
 
 // Approval is a question to a person, or the answer. Event is asked, approved,

@@ -216,6 +216,7 @@ func (c *crossing) settle(err error) {
 			c.unnoted()
 		}
 	case c.taking != nil && c.lost != "" && err == nil:
+		c.taking.Now = c.now
 		_ = c.gate.o.Keeper.Lost(c.taking, c.lost) // the audit log has the change itself
 	}
 }

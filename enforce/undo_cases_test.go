@@ -63,12 +63,20 @@ func (w *undoWorld) delete(name string) string {
 
 func undoLeavesOthers(t *testing.T) {
 	w := newUndoWorld(t, stateBeside(t), UndoOptions{}, map[string]string{"a.txt": "A", "1": "x", "2": "x", "3": "x"})
+	seen, err := w.state.WatchOutside(t.Context(), OutsideOptions{Workspace: w.gate.o.Workspace, Decider: rules{}})
+	w.must(err)
+	<-seen.Ready()
 	session := prefixOf(w.write("a.txt", "agent"))
 	for _, other := range []string{"1", "2", "3"} {
 		w.put(other, "outside")
 	}
+	seen.Close() // which tells what it knows
+	w.must(w.state.Problem())
 	list, more, damaged, err := w.state.UndoList("", -1)
 	w.must(err)
+	if c, err := w.state.OutsideSince(t.Context(), list[0].Time); err != nil || c.Files != 3 || c.Missed {
+		t.Errorf("%+v %v", c, err)
+	}
 	if len(list) != 1 || list[0].Names[0] != "project://a.txt" || more+damaged != 0 {
 		t.Errorf("%+v", list)
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/state/audit"
 	"github.com/postern-gate/postern/internal/state/audit/records"
 )
@@ -69,8 +70,10 @@ func because(r *records.Record) string {
 		return plain(r.Code) // the reason is why it was allowed
 	case r.Code != "":
 		return plain(r.Code) + ": " + plain(r.Reason)
-	case r.Op == "log":
+	case r.Op == "log", r.Source == enforce.WatcherSource && r.N == 0 && r.Resource == "":
 		return plain(r.Reason)
+	case r.Source == enforce.WatcherSource && r.N > 0:
+		return strconv.FormatInt(r.N, 10) + ": " + plain(r.Reason)
 	case r.Event == "approved":
 		return plain(r.Kind) + ", by " + plain(r.Approver)
 	case r.Event == "expired" || r.Event == "withdrawn" || r.Event == "paused":

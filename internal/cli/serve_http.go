@@ -112,6 +112,7 @@ func (o *serveOptions) serveHTTP(ctx context.Context, env *Env, w *workspace, st
 	}
 	defer stop()
 	if o.up {
+		defer o.outside(ctx, env, w, state)()
 		defer o.beside(ctx, env, w, state, interrupt)()
 	}
 	return serveUntil(ctx, l, server.HTTP(), token)

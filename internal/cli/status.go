@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,6 +116,9 @@ func (w *workspace) status(ctx context.Context, env *Env) statusJSON {
 			"what programs change that don't go through postern can't be undone, nor what is larger than the bounds of undo",
 			"against a program of this user the audit log shows accidents, not forgery, unless an anchor is kept elsewhere: postern log anchor",
 		},
+	}
+	if runtime.GOOS != "linux" {
+		s.Gaps = append(s.Gaps, notWatched)
 	}
 	if !cfg.Settings.Envelope {
 		s.Envelope = "off"

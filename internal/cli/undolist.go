@@ -30,7 +30,9 @@ func newUndoList(env *Env) *cobra.Command {
 		Long: `each change that went through postern and is still kept: its id, when, by whom,
 what, and whether it can be taken back now. the newest ` + strconv.Itoa(listDefault) + `, or all with --all
 
-what other programs changed is not known to postern, and not listed`,
+what other programs changed is not listed, and no undo touches it. it is counted
+in the last line, as far as a postern up over the folder saw it, from an hour
+before the oldest change of the list`,
 		DisableFlagsInUseLine: true,
 		Args:                  exactly(),
 		RunE:                  func(cmd *cobra.Command, _ []string) error { return o.list(cmd.Context(), env, all) },
@@ -61,6 +63,7 @@ type undoListJSON struct {
 	Entries []undoEntryJSON `json:"entries"`
 	More    int             `json:"more"`    // older ones that are not shown
 	Damaged int             `json:"damaged"` // lines of the journals that can't be read
+	Outside *outsideJSON    `json:"outside"` // null where the log can't be read
 }
 
 func (o *undoOptions) list(ctx context.Context, env *Env, all bool) (err error) {
@@ -81,6 +84,9 @@ func (o *undoOptions) list(ctx context.Context, env *Env, all bool) (err error) 
 	out := undoListJSON{document: newDocument("undo-list"), Entries: []undoEntryJSON{}, More: more, Damaged: damaged}
 	for _, e := range found {
 		out.Entries = append(out.Entries, undoEntryJSON(e))
+	}
+	if out.Outside, err = outsideOf(ctx, state, found); err != nil {
+		return err
 	}
 	return answer(env.Out, o.asJSON, out, out.print)
 }
@@ -119,4 +125,5 @@ func (u undoListJSON) print(w io.Writer) {
 	if u.Damaged > 0 {
 		fmt.Fprintln(w, strings.TrimSpace(counted(u.Damaged, "line")+" of the journals can't be read"))
 	}
+	u.Outside.print(w)
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/attach"
-	"github.com/postern-gate/postern/internal/state/audit"
 	"github.com/postern-gate/postern/internal/state/audit/records"
 )
 
@@ -41,6 +40,9 @@ questions are shown here too, and lines wait meanwhile
 
 without DIR it is this folder. nothing is written into it; postern init attaches
 clients for good. ctrl-c ends it
+
+what other programs change beneath the folder is counted, for postern undo list,
+and neither shown nor decided
 
 who calls on HTTP is recorded by the name given with --agent; the entries have
 their clients' own
@@ -173,8 +175,8 @@ func (o *serveOptions) watch(ctx context.Context, env *Env, w *workspace) (stop 
 		r := records.NewReader(dir, from)
 		defer r.Close()
 		err := r.Follow(ctx, func(e records.Entry) error {
-			if e.Err != nil || e.Record.Event == string(audit.Intent) { // which its outcome tells
-				return nil //nolint:nilerr // a line that is no record is no decision
+			if !o.shownByUp(&e) {
+				return nil
 			}
 			return print(env.Out, &e)
 		})

@@ -107,7 +107,7 @@ type fate uint8
 const (
 	counted fate = iota // a call that changed nothing: its number is told later
 	kept                // what happened can't be told again: tried later
-	refused             // an intent: the caller is told and does nothing
+	refused             // the caller is told: of an intent it does nothing, a watcher says it later
 )
 
 // batch is lines that are written together.
@@ -172,7 +172,7 @@ func (l *Log) Record(e core.Event, sync bool) error {
 
 func fateOf(e core.Event) fate {
 	switch {
-	case e.Phase == core.PhaseIntent:
+	case e.Phase == core.PhaseIntent, e.Phase == core.PhaseOutside:
 		return refused
 	case e.Phase == core.PhaseDecision && e.Code == "":
 		return counted

@@ -37,6 +37,13 @@ const (
 	Resumed   Event = "resumed"
 )
 
+// The codes of what a watcher of the roots saw. It decides nothing.
+const (
+	Watching      Event = "watching"
+	Outside       Event = "outside"
+	OutsideMissed Event = "outside_missed"
+)
+
 // The codes of what happened to the log itself.
 const (
 	TornTail         Event = "torn_tail"
@@ -84,6 +91,9 @@ func Events() []Explained {
 		{Expired, "a question or a yes ended by itself; `reason` says why", second},
 		{Paused, "the agent is asked about nothing and spends nothing until it is resumed", done},
 		{Resumed, "a person ended the pause", done},
+		{Watching, "from here on changes of `n` folders by other programs are recorded; `reason` says what is left out. `corr` is the same in all that this watcher records", second},
+		{Outside, "another program changed a file; `op` is how it ended: made, written, or removed. With `n` it stands for that many changes whose names are not told: too many at once, or hidden by the policy", second},
+		{OutsideMissed, "there may be changes that are not recorded; `reason` says why", second},
 		{TornTail, "a crash left a line without its end; its `n` bytes were moved to the file that `resource` names", soon},
 		{Garbage, "the line at `resource` is not a record; it stays where it is", soon},
 		{SegmentVanished, "the segment `resource` was removed while it was in use; the log goes on from its last checkpoint", soon},
@@ -106,6 +116,8 @@ func eventOf(e core.Event) Event {
 		return OutcomeUnknown
 	case e.Phase == core.PhaseApproval:
 		return Event(e.Approval.Event)
+	case e.Phase == core.PhaseOutside:
+		return Event(e.Outside.Event)
 	case e.Phase == core.PhaseOutcome && e.Code != "":
 		return Failure
 	case e.Phase == core.PhaseOutcome:

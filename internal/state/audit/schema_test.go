@@ -67,6 +67,12 @@ func written() map[Event][]byte {
 			c.Approval = core.Approval{Event: string(x), ID: "0123abcd", Kind: "once", Approver: "terminal", Shown: strings.Repeat("0f", 32)}
 		})
 	}
+	for _, x := range []Event{Watching, Outside, OutsideMissed} {
+		add(func(c *core.Event) {
+			c.Phase, c.Outside = core.PhaseOutside, core.Outside{Event: string(x), N: 3}
+			c.Subject = core.Subject{Source: "watcher"}
+		})
+	}
 	for _, x := range Events() {
 		if all[x.Event] == nil {
 			all[x.Event] = enc.appendOwn(nil, time.Unix(0, 0), own{event: x.Event, reason: "why", resource: "000001.jsonl:7", n: -3})

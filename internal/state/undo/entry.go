@@ -40,6 +40,7 @@ type Change struct {
 	Undoes  bool
 	First   int // number of the first step
 	Steps   []*Planned
+	Now     pathguard.Facts // of a change that is not kept: what it left
 }
 
 // Cover returns why the change could not be undone, "" if it could. It changes
@@ -208,7 +209,14 @@ func (l *Log) Lost(c *Change, why string) error {
 		out.Steps = []Step{s}
 	}
 	lines := appendLine(nil, out)
-	_, err := l.write(appendLine(lines, line{Kind: kindEnd, ID: c.ID, State: Committed}))
+	end := line{Kind: kindEnd, ID: c.ID, State: Committed}
+	if len(out.Steps) > 0 {
+		end.First = out.Steps[0].N
+		if len(c.Steps) == 1 {
+			end.Done = []Done{{N: end.First, Now: c.Now}}
+		}
+	}
+	_, err := l.write(appendLine(lines, end))
 	return err
 }
 

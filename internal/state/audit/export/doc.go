@@ -53,6 +53,10 @@ func broken(event string) bool {
 // isFile reports whether the record is about a name in a file system.
 func isFile(r *records.Record) bool { return strings.HasPrefix(r.Op, "fs.") }
 
+// undecided reports whether the record is one that nobody decided about: of the
+// log itself, or of what another program did.
+func undecided(r *records.Record) bool { return r.Op == logOp || r.Source == "watcher" }
+
 // aboutApproval reports whether the record is about a question to a person or
 // its answer: nothing was done to the file that it names.
 func aboutApproval(r *records.Record) bool {

@@ -68,6 +68,10 @@ func cases() map[string]records.Record {
 		"program": with("proc.exec", "refusal", func(r *records.Record) {
 			r.Resource, r.Code, r.Source, r.Decision = "/usr/bin/git", "policy.denied", "run", "deny"
 		}),
+		"outside": with("fs.write", "outside", func(r *records.Record) {
+			file(r)
+			r.Agent, r.Decision, r.Source, r.Level = "", "none", "watcher", "none"
+		}),
 		"full":      with("log", "audit_full", log),
 		"unread":    with("log", "reads_unrecorded", func(r *records.Record) { log(r); r.N = 3 }),
 		"vanished":  with("log", "segment_vanished", func(r *records.Record) { log(r); r.Resource = "000007.jsonl" }),

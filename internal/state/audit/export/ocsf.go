@@ -244,7 +244,7 @@ func (e *OCSFEvent) severity(r *records.Record) {
 	switch {
 	case broken(r.Event):
 		v = value{4, "High"}
-	case r.Event == outcomeUnknown, r.Event == "reads_unrecorded":
+	case r.Event == outcomeUnknown, r.Event == "reads_unrecorded", r.Event == "outside_missed":
 		v = value{3, "Medium"}
 	case r.Event == refusal, r.Event == failure, r.Event == "torn_tail", r.Event == "clock_back":
 		v = value{2, "Low"}
@@ -264,7 +264,7 @@ func (e *OCSFEvent) status(r *records.Record) {
 	case intent, preview:
 		v = value{99, r.Event}
 	}
-	if r.Op == logOp || aboutApproval(r) {
+	if undecided(r) || aboutApproval(r) {
 		v = value{99, r.Event}
 	}
 	e.StatusID, e.Status = v.id, v.caption
@@ -274,7 +274,7 @@ func (e *OCSFEvent) status(r *records.Record) {
 func (e *OCSFEvent) disposition(r *records.Record) {
 	action, disposition := value{1, "Allowed"}, value{1, "Allowed"}
 	switch {
-	case r.Op == logOp, aboutApproval(r):
+	case undecided(r), aboutApproval(r):
 		action, disposition = value{99, r.Event}, value{17, "Logged"}
 	case r.Event == refusal && r.Decision != allow:
 		action, disposition = value{2, "Denied"}, value{2, "Blocked"}
