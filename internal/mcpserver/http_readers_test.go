@@ -66,7 +66,7 @@ func TestModerateReaders(t *testing.T) {
 	for range MaxSmall + 8 {
 		drip(t, url)
 	}
-	for end := time.Now().Add(5 * time.Second); heldBy(h.unsent)+hugeSize < MaxUnsent-hugeLeaves || len(h.s.loads[Small]) > 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); heldBy(h.unsent)+hugeSize < MaxUnsent-hugeLeaves || len(h.s.loads[Small]) > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%d places are held", len(h.s.loads[Small]))
 		}
@@ -76,8 +76,8 @@ func TestModerateReaders(t *testing.T) {
 			in   time.Duration
 			says string
 		}{
-			"mixed": {time.Second, "image/png"},
-			"walk":  {time.Second, strings.Repeat("x", 150_000)},
+			"mixed": {2 * RoomWait, "image/png"},
+			"walk":  {2 * RoomWait, strings.Repeat("x", 150_000)},
 			"echo":  {2 * RoomWait, "call again later"},
 			"count": {2 * RoomWait, "the call has ended, but its answer is lost"},
 		} {
