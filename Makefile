@@ -4,8 +4,8 @@
 
 GO       ?= go
 GOBIN    := $(shell $(GO) env GOPATH)/bin
-FUZZTIME ?= 3s
-RACETIME ?= 10s
+FUZZTIME ?= 2s
+RACETIME ?= 5s
 # -race needs cgo; nothing else here does, and nothing shipped has it.
 STATIC   := CGO_ENABLED=0
 
@@ -27,9 +27,10 @@ cross:
 	$(STATIC) GOOS=darwin $(GO) vet ./...
 	$(STATIC) GOOS=windows $(GO) vet ./...
 
-# Everything once, with the race detector, and each attacker for RACETIME.
+# Everything once, with the race detector, and each attacker for RACETIME. Many
+# tests wait for processes and clocks, so three packages run at once.
 all-tests:
-	CGO_ENABLED=1 POSTERN_RACE=$(RACETIME) $(GO) test -race -timeout 15m ./...
+	CGO_ENABLED=1 POSTERN_RACE=$(RACETIME) $(GO) test -race -p 3 -timeout 15m ./...
 
 # Memory, which the race detector multiplies, and what it makes slow.
 bounds:

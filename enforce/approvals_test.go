@@ -108,7 +108,7 @@ func says(change func(*Asking)) func(*Options) {
 
 func session(name string) func(*Options) { return says(func(a *Asking) { a.HostSession = name }) }
 
-var approveHint = regexp.MustCompile(`postern approve ([0-9a-z]{8})$`)
+var approveHint = regexp.MustCompile(`postern approve ([0-9a-z]{8})\b`)
 
 // asked is the id of the question that a refusal names.
 func asked(t testing.TB, err error, want fault.Code) string {

@@ -67,7 +67,7 @@ func TestUndoAsksOnTheTerminal(t *testing.T) {
 	if read() != "new" {
 		t.Fatal("nothing was changed")
 	}
-	for _, typed := range []string{"no\n", "\n", "y\n", "YES\n"} {
+	for _, typed := range []string{"no\n", "\n", "maybe\n", "yess\n"} {
 		if out, err := answered(t, home, dir, typed, "undo", "--last"); err == nil || read() != "new" || !strings.Contains(out, "would restore project://a") {
 			t.Errorf("%q: %v %s", typed, err, out)
 		}
