@@ -156,7 +156,7 @@ func (c *crossing) change() string {
 	case !complete:
 		return text + sizes
 	}
-	return cutChange(text)
+	return text
 }
 
 // cutChange keeps the beginning of a long diff and says what is left out.

@@ -42,7 +42,7 @@ func TestUndoAttacked(t *testing.T) {
 		}
 	}()
 	done := 0
-	for i := range 150 {
+	for i := 0; i < 150 || done == 0 && i < 20_000; i++ {
 		var ids []string
 		for _, do := range []func() (Outcome, error){
 			func() (Outcome, error) { return w.gate.Write(t.Context(), "d/f", []byte(fmt.Sprint(i)), Call{}) },
