@@ -166,29 +166,37 @@ func newView(x *undo.Index, l *undo.Log) *view {
 
 func (v *view) close() { v.roots.close() }
 
-func (v *view) check(e *undo.Entered) (problem, why string) {
+// conflict is why what is there is not what the change left, "" where it is.
+func (v *view) conflict(e *undo.Entered) string {
 	at := e.Place
 	if e.Do == undo.Rename {
 		at = *e.To
 	}
 	if why := v.astray(e); why != "" {
-		return UndoConflict, why
+		return why
 	}
 	now, known := v.at(at)
 	none := now == (pathguard.Facts{})
 	switch {
 	case !known:
 	case e.Do == undo.Remove && !none:
-		return UndoConflict, ruleTaken
+		return ruleTaken
 	case e.Do != undo.Remove && none:
-		return UndoConflict, "it is gone"
+		return "it is gone"
 	case !v.index.Same(now, e.Now):
-		return UndoConflict, ruleChanged
+		return ruleChanged
 	}
 	if e.Do == undo.Rename {
 		if back, known := v.at(e.Place); known && back != (pathguard.Facts{}) {
-			return UndoConflict, ruleTaken
+			return ruleTaken
 		}
+	}
+	return ""
+}
+
+func (v *view) check(e *undo.Entered) (problem, why string) {
+	if why := v.conflict(e); why != "" {
+		return UndoConflict, why
 	}
 	if e.Image != "" && e.Do != undo.Create && !v.log.Present(e) {
 		if v.log.Image(e) == (pathguard.Facts{}) {

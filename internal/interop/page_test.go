@@ -94,7 +94,9 @@ func newTheDesk(t *testing.T) *theDesk {
 			ctx, stop := context.WithTimeout(context.WithoutCancel(t.Context()), time.Second)
 			defer stop()
 			_ = l.Close(ctx) // of a tab that listens it waits in vain
-			<-served
+			if err := <-served; err != nil {
+				t.Log("the page ended:", err)
+			}
 		}
 	}
 	d.serve()
