@@ -45,12 +45,12 @@ type member struct {
 // parseJSON finds the root object and that of key.
 func parseJSON(text []byte, key string) (*parsed, *problem) {
 	p := &parsed{text: text}
+	if at := loneReturn(text); at >= 0 {
+		return nil, wrong(at, "there is a carriage return without a line feed: readers differ in whether it ends a line and with it a comment")
+	}
 	if len(bytes.Trim(text, " \t\r\n")) == 0 {
 		p.empty = true
 		return p, nil
-	}
-	if at := loneReturn(text); at >= 0 {
-		return nil, wrong(at, "there is a carriage return without a line feed: readers differ in whether it ends a line and with it a comment")
 	}
 	if at := tooDeep(text); at >= 0 {
 		return nil, wrong(at, "it is nested more than %d levels deep", maxDepth)
