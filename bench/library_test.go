@@ -33,7 +33,7 @@ func gate(tb testing.TB) (*enforce.Gate, string) {
 	state, err := enforce.OpenState(filepath.Join(box, "state"), enforce.StateOptions{})
 	must(tb, err)
 	tb.Cleanup(func() { must(tb, errors.Join(state.Close(), root.Close())) })
-	g, err := enforce.New(enforce.Options{Workspace: ws, Decider: rules, Recorder: state, Locker: state})
+	g, err := enforce.New(enforce.Options{Workspace: ws, Decider: rules, Recorder: state, Locker: state, Keeper: state})
 	must(tb, err)
 	return g, dir
 }
@@ -106,7 +106,8 @@ func BenchmarkGuardedRead(b *testing.B) {
 	)
 }
 
-// BenchmarkGuardedOverwrite replaces 8 KiB: content and intent on disk.
+// BenchmarkGuardedOverwrite replaces 8 KiB: content, intent and journal on disk,
+// and the old content kept.
 func BenchmarkGuardedOverwrite(b *testing.B) {
 	g, dir := gate(b)
 	content := bytes.Repeat([]byte("overwrite\n"), 820)

@@ -16,6 +16,11 @@ const (
 	// PhaseUnknown stands for an outcome that nobody saw: the process ended
 	// between intent and outcome.
 	PhaseUnknown
+	// PhaseApproval is what happened between a question and its effect.
+	PhaseApproval
+	// PhaseOutside is a change that no call made, as a watcher saw it: nothing
+	// was decided.
+	PhaseOutside
 )
 
 // Event is one line of the audit log. It never holds contents, diffs or
@@ -35,5 +40,26 @@ type Event struct {
 	Class string
 	File  bool   // the resource is a file, if the action is a tool's that is given its name
 	Was   string // of an intent: the etag of what is there, "absent" for nothing
-	Found string // of PhaseUnknown: how what is there now compares with Was
+	// Undoes is the corr of the change that this one takes back.
+	Undoes string
+	Found  string // of PhaseUnknown: how what is there now compares with Was
+	// Approval is what a PhaseApproval is about.
+	Approval Approval
+	// Outside is what a PhaseOutside tells.
+	Outside Outside
+}
+
+// Outside is what a watcher saw. Event is watching, outside or outside_missed,
+// N how many it is about where there is more than one or no name.
+type Outside struct {
+	Event string
+	N     int64
+}
+
+// Approval is a question to a person, or the answer. Event is asked, approved,
+// denied, withdrawn, spent, revoked, expired, paused or resumed.
+type Approval struct {
+	Event, ID, Kind string
+	Approver        string // how a person said it
+	Shown           string // digest of what was shown
 }

@@ -67,8 +67,8 @@ func BenchmarkRead(b *testing.B) {
 	})
 }
 
-// BenchmarkOverwrite is one guarded overwrite of 8 KiB, audit and content
-// synced, beside temp, fdatasync and rename by hand.
+// BenchmarkOverwrite is one guarded overwrite of 8 KiB, with undo, audit, journal
+// and content synced, beside temp, fdatasync and rename by hand.
 func BenchmarkOverwrite(b *testing.B) {
 	g, dir := benchGate(b)
 	content := bytes.Repeat([]byte("overwrite\n"), 820)
@@ -130,7 +130,7 @@ func benchGate(b *testing.B) (*Gate, string) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = state.Close() })
-	g, err := New(Options{Workspace: ws, Decider: rules{}, Recorder: state, Locker: state})
+	g, err := New(Options{Workspace: ws, Decider: rules{}, Recorder: state, Locker: state, Keeper: state})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,12 +4,14 @@ package enforce
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/state/undo"
 )
 
 // Copy makes a new file with the content of another, or a new directory with
@@ -40,6 +42,7 @@ func (g *Gate) Copy(ctx context.Context, source, destination string, call Call) 
 		}
 		return to.target.CanCreate()
 	}
+	c.steps = func(context.Context) ([]*undo.Planned, error) { return plan.steps(), nil }
 	c.perform = plan.perform
 	return g.cross(ctx, c)
 }
@@ -55,6 +58,7 @@ type copyItem struct {
 	from, to pathguard.Name
 	dir      bool
 	mode     fs.FileMode
+	state    pathguard.Fingerprint
 }
 
 func (p *copyPlan) make(ctx context.Context) error {
@@ -66,7 +70,7 @@ func (p *copyPlan) make(ctx context.Context) error {
 	if err := p.c.judgeNewName(p.from.name, p.to.name, shownActions); err != nil {
 		return err
 	}
-	p.items = append(p.items, copyItem{p.from.name, p.to.name, dir, p.from.target.Info().Mode.Perm()})
+	p.items = append(p.items, copyItem{p.from.name, p.to.name, dir, p.from.target.Info().Mode.Perm(), p.from.target.Fingerprint()})
 	if !dir {
 		return readable(p.from.name)
 	}
@@ -76,6 +80,7 @@ func (p *copyPlan) make(ctx context.Context) error {
 	if err := judgeAll(p.c, listActions, p.from.name.Resource()); err != nil {
 		return err
 	}
+	p.c.tree.walked = true
 	return p.from.target.Descendants(ctx, p.c.gate.o.MaxEntries, p.c.discreet(p.from, p.add))
 }
 
@@ -102,7 +107,7 @@ func (p *copyPlan) add(n pathguard.Name, info pathguard.Info) error {
 	if err := p.c.judgeNewName(n, to, shownActions); err != nil {
 		return err
 	}
-	p.items = append(p.items, copyItem{n, to, dir, info.Mode.Perm()})
+	p.items = append(p.items, copyItem{n, to, dir, info.Mode.Perm(), info.Fingerprint})
 	if dir {
 		return nil
 	}
@@ -119,7 +124,21 @@ func readable(n pathguard.Name) error {
 	return contentRule(n.Resource(), f)
 }
 
+func (p *copyPlan) steps() (steps []*undo.Planned) {
+	for _, item := range p.items {
+		do := undo.Create
+		if item.dir {
+			do = undo.Mkdir
+		}
+		steps = append(steps, &undo.Planned{Step: undo.Step{Do: do, Place: placeOf(item.to)}})
+	}
+	return steps
+}
+
 func (p *copyPlan) perform(ctx context.Context) error {
+	if err := p.c.unchanged(ctx, p.from.target, p.from.name); err != nil {
+		return err
+	}
 	for i, item := range p.items {
 		err := ctx.Err()
 		if err == nil {
@@ -148,14 +167,62 @@ func (p *copyPlan) one(ctx context.Context, i int, item copyItem) error {
 		target = t
 	}
 	if item.dir {
-		return target.Mkdir(item.mode | 0o700) // what it holds is still to come
+		err := target.Mkdir(item.mode | 0o700) // what it holds is still to come
+		if err == nil {
+			p.c.did(i, facts(item.to))
+		}
+		return err
 	}
 	f, err := item.from.Open()
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	_, err = target.Create(untilDone{ctx, f}, f.Info().Mode.Perm())
+	if p.c.asked != nil && f.Fingerprint() != item.state {
+		return p.c.grown(nil)
+	}
+	return p.file(i, target, untilDone{ctx, f}, f.Info().Mode.Perm())
+}
+
+// same makes sure that what was read is what was approved: it had the state when
+// it was opened, so if it has it still nothing was written to it in between.
+func (p *copyPlan) same(item copyItem) error {
+	if p.c.asked == nil {
+		return nil
+	}
+	info, err := item.from.Lstat()
+	if err == nil && info.Fingerprint == item.state {
+		return nil
+	}
+	return p.c.grown(err)
+}
+
+// file makes one file, and tells the journal which one it will be.
+func (p *copyPlan) file(i int, target *pathguard.Target, content io.Reader, mode fs.FileMode) error {
+	s, err := target.StageCreate(content, mode, pathguard.WriteOptions{})
+	if err != nil {
+		return err
+	}
+	defer s.Discard()
+	if err := s.Fill(); err != nil {
+		return err
+	}
+	if err := p.same(p.items[i]); err != nil {
+		return err
+	}
+	_, id := s.Temp()
+	if p.c.entry != nil && p.c.entry.File(i, s.Filled()) != nil {
+		p.c.unnoted()
+	}
+	w, err := s.Commit()
+	if err == nil {
+		p.c.did(i, w.Info.Fingerprint.Facts())
+	}
+	if err == nil && id == (pathguard.ID{}) { // it was filled only now
+		if err = p.same(p.items[i]); err != nil {
+			err = p.c.grown(errors.Join(pathguard.ErrMayHaveApplied, err))
+		}
+	}
 	return err
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"slices"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
@@ -28,14 +27,27 @@ type crossing struct {
 	check   func(context.Context) error
 	perform func(context.Context) error
 
-	corr     string
-	verdict  core.Verdict             // the strictest so far
-	decided  core.Action              // the action that the verdict is about
-	classes  map[core.Resource]string // of the names that no record spells out
-	approved bool                     // a person said yes
-	take     func(*pathguard.File) error
-	release  func()
-	outcome  Outcome
+	// What a person is shown and a yes is bound to, beside the operands.
+	proposed *[]byte // content that will be written
+	appends  bool    // to what is there
+	flags    []Detail
+	diff     func(name string, before, after []byte) (text string, complete bool)
+
+	corr    string
+	verdict core.Verdict             // the strictest so far
+	decided core.Action              // the action that the verdict is about
+	classes map[core.Resource]string // of the names that no record spells out
+	asks    asks                     // what a person must be asked about
+	trial   bool                     // which of two ways is taken isn't known yet
+	tree    beneath                  // what goes with a folder
+	counts  bool                     // a yes is bound to that
+	args    *toolArguments           // of a guarded handler that asks
+	given   map[string]any           // its arguments as they came
+	asked   *Question                // what a person said yes to
+	yes     Permission               // until it is spent
+	release func()
+	outcome Outcome
+	keeping
 }
 
 // Call is what a caller says beside its operands.
@@ -56,22 +68,23 @@ func (g *Gate) cross(ctx context.Context, c *crossing) (Outcome, error) {
 		err = c.require() // confirm and ifMatch come before a person is bothered
 	}
 	if err == nil {
-		err = c.approve(ctx) // a person, where the policy asks for one
+		err = c.ready(ctx) // a person, where the policy asks for one; locks; everything again
 	}
-	if err == nil {
-		err = c.hold(ctx) // locks, then everything again: what was judged is what is held
-	}
-	if err == nil {
-		err = c.examine(ctx) // what can still be refused without any effect
+	if errors.Is(err, errAskFirst) { // what is beneath a folder turned it up
+		c.unlock()
+		err = c.ready(ctx)
 	}
 	if err == nil && c.call.DryRun {
 		return c.preview()
 	}
 	if err == nil {
-		err = c.keep(ctx) // a before-image, so that it can be undone
+		err = c.keep() // how it can be undone, and the new content beside the old
 	}
 	if err == nil {
-		err = c.record(nil) // the intent, on disk before the effect
+		err = c.spend(ctx) // the yes, once
+	}
+	if err == nil {
+		err = c.intend() // the intent and all that goes with it, on disk before the effect
 	}
 	if err != nil {
 		return c.refuse(err)
@@ -79,18 +92,40 @@ func (g *Gate) cross(ctx context.Context, c *crossing) (Outcome, error) {
 	return c.finish(c.act(ctx))
 }
 
+// errAskFirst ends a pass that found out under the locks that a person must be
+// asked. Nobody waits for a person with locks held.
+var errAskFirst = errors.New("a person is asked first")
+
+func (c *crossing) ready(ctx context.Context) error {
+	if err := c.approve(ctx); err != nil {
+		return err
+	}
+	if err := c.hold(ctx); err != nil { // what was judged is what is held
+		return err
+	}
+	return c.examine(ctx) // what can still be refused without any effect
+}
+
 func (c *crossing) begin(g *Gate) {
 	c.gate = g
-	c.corr = newID()
+	if c.corr == "" { // an undo is one call of many
+		c.corr = newID()
+	}
 	c.verdict = core.Verdict{Decision: core.Allow}
 }
 
 func (c *crossing) close() {
+	c.keeping.close()
 	for i := range c.operands {
 		c.operands[i].close()
 	}
+	c.unlock()
+}
+
+func (c *crossing) unlock() {
 	if c.release != nil {
 		c.release()
+		c.release = nil
 	}
 }
 
@@ -132,10 +167,17 @@ func (c *crossing) judged(a core.Action, r core.Resource, v core.Verdict) error 
 	if v.Decision < c.verdict.Decision || same || c.verdict.Reason.Step == core.StepNone {
 		c.verdict, c.decided = v, a
 	}
-	if v.Decision == core.Allow || v.Decision == core.Ask {
+	switch v.Decision {
+	case core.Ask:
+		if !c.trial {
+			c.asks.add(a, r, v.Class)
+		}
 		return nil
+	case core.Allow:
+		return nil
+	default:
+		return denied(a, r, v)
 	}
-	return denied(a, r, v)
 }
 
 func (g *Gate) evaluate(a core.Action, r core.Resource) core.Verdict {
@@ -158,60 +200,6 @@ func (c *crossing) require() error {
 		o.etag(), c.discards)
 }
 
-// approve asks once. A person is bothered only for what could be done.
-func (c *crossing) approve(ctx context.Context) error {
-	if c.verdict.Decision != core.Ask || c.approved {
-		return nil
-	}
-	if c.check != nil {
-		if err := c.check(ctx); err != nil {
-			return err
-		}
-	}
-	return c.ask(ctx)
-}
-
-func (c *crossing) ask(ctx context.Context) error {
-	about, etag := c.about()
-	if c.gate.o.Approver == nil {
-		return &fault.Error{
-			Code: fault.PolicyAsk, Op: c.action.String(), Resource: about.String(),
-			Rule: c.verdict.Reason.String() + ", and nobody can be asked", Hint: c.allowHint(),
-		}
-	}
-	c.approved = true
-	return c.gate.o.Approver.Approve(ctx, Question{
-		Corr: c.corr, Verdict: c.verdict, Etag: etag,
-		Request: core.Request{Subject: c.gate.o.Subject, Action: c.action, Resource: about},
-	})
-}
-
-// about is what a person is asked about: the tool of a guarded handler, else
-// the first operand and what is there now.
-func (c *crossing) about() (core.Resource, string) {
-	if c.tool != nil {
-		return c.tool.resource(), ""
-	}
-	return c.operands[0].name.Resource(), c.operands[0].etag()
-}
-
-// allowHint names the file and the rule in which a person can allow it: the
-// place of the rule that asks, or else where a rule of one's own belongs.
-func (c *crossing) allowHint() string {
-	at := "in the policy file"
-	switch pos := c.verdict.Reason.Pos; {
-	case pos.Line > 0:
-		at = "at " + pos.String()
-	case c.gate.o.PolicyFile != "":
-		at = "in " + c.gate.o.PolicyFile
-	}
-	section := "rules: "
-	if c.verdict.Reason.Step == core.StepAgent {
-		section = "agents: " + c.gate.o.Subject.Agent + ": "
-	}
-	return "allow it " + at + " under " + section + c.decided.String()
-}
-
 // hold takes the locks of what will change and then resolves and judges it
 // once more, because a wait may have let others in. Reads need neither: they
 // already hold the judged file. A guarded handler opens its paths by itself and
@@ -221,14 +209,17 @@ func (c *crossing) allowHint() string {
 // was there when it was asked for.
 func (c *crossing) hold(ctx context.Context) error {
 	locks := c.mutates() && c.tool == nil
-	if !locks && !c.approved {
+	if !locks && c.asked == nil {
 		return nil
 	}
-	before, etags := c.verdict, c.etags()
+	before := c.verdict
 	if locks {
 		if err := c.lock(ctx); err != nil {
 			return err
 		}
+	}
+	if err := c.judgeTool(); err != nil {
+		return err
 	}
 	for i := range c.operands {
 		if err := c.operands[i].again(c); err != nil {
@@ -241,40 +232,19 @@ func (c *crossing) hold(ctx context.Context) error {
 	if c.verdict.Decision < before.Decision {
 		return &fault.Error{Code: fault.GrantMismatch, Op: c.action.String(), Rule: "the policy became stricter while the call waited"}
 	}
-	if c.approved && !slices.Equal(etags, c.etags()) {
-		return &fault.Error{Code: fault.GrantStale, Op: c.action.String()}
+	if err := c.stale(); err != nil {
+		return err
 	}
 	return c.require()
 }
 
-// etags identify what every operand holds now.
-func (c *crossing) etags() []string {
-	all := make([]string, len(c.operands))
-	for i := range c.operands {
-		all[i] = c.operands[i].etag()
-	}
-	return all
-}
-
 // examine runs the check under the locks. It may turn up names that the
-// policy asks about; then a person is asked now.
+// policy asks about.
 func (c *crossing) examine(ctx context.Context) error {
-	if c.check == nil {
-		return nil
-	}
-	if err := c.check(ctx); err != nil || c.verdict.Decision != core.Ask || c.approved {
+	if err := c.look(ctx); err != nil || c.verdict.Decision != core.Ask || c.asked != nil {
 		return err
 	}
-	return c.ask(ctx)
-}
-
-func (c *crossing) keep(ctx context.Context) error {
-	if c.gate.o.Keeper == nil || !c.mutates() || c.operands[0].target == nil {
-		return nil
-	}
-	id, take, err := c.gate.o.Keeper.Keep(ctx, c.corr, c.operands[0].target)
-	c.outcome.UndoID, c.outcome.Undoable, c.take = id, id != "", take
-	return err
+	return errAskFirst
 }
 
 func (c *crossing) act(ctx context.Context) error {
@@ -286,6 +256,7 @@ func (c *crossing) act(ctx context.Context) error {
 
 // refuse records the refusal and returns it.
 func (c *crossing) refuse(err error) (Outcome, error) {
+	c.forget()
 	f := c.fault(err)
 	if recErr := c.record(f); recErr != nil && f.Code != fault.AuditUnwritable {
 		f.Err = errors.Join(f.Err, recErr)
@@ -305,6 +276,7 @@ func (c *crossing) preview() (Outcome, error) {
 // finish records the outcome of a mutation. Its effect stands whether or not
 // the record can be written, so a failure here is a warning on the result.
 func (c *crossing) finish(err error) (Outcome, error) {
+	c.settle(err)
 	if c.mutates() {
 		f := c.fault(err)
 		if recErr := c.recordOutcome(f); recErr != nil {
@@ -317,11 +289,6 @@ func (c *crossing) finish(err error) (Outcome, error) {
 	}
 	c.outcome.Changed = c.mutates()
 	return c.outcome, nil
-}
-
-// options make pathguard show what it displaces to the keeper.
-func (c *crossing) options() pathguard.WriteOptions {
-	return pathguard.WriteOptions{Keep: c.take}
 }
 
 // fault completes an error with the operation and the caller's own spelling.

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
-	"github.com/postern-gate/postern/core/pathguard"
 )
 
 // mutation is one of the gate's mutations on the same small tree.
@@ -297,26 +297,31 @@ func TestParallelEdits(t *testing.T) {
 	}
 }
 
-// TestKeeper: what a write displaces is shown before it is gone, and the
-// result says how to undo it.
+// TestKeeper: what a write displaces is kept before it is gone, and the result
+// says how to undo it.
 func TestKeeper(t *testing.T) {
-	k := &keeper{}
-	w := newWorld(t, rules{}, tree, func(o *Options) { o.Keeper = k })
+	state := openState(t, StateOptions{})
+	w := newWorld(t, rules{}, tree, func(o *Options) { o.Keeper = state })
 	out, err := w.gate.Write(t.Context(), "a.txt", []byte("new"), Call{})
 	w.must(err)
-	if !out.Undoable || out.UndoID != "u1" || string(k.kept) != "A" {
-		t.Errorf("outcome %+v, kept %q", out, k.kept)
+	images, err := filepath.Glob(filepath.Join(state.Path(), "undo", "images", "*"))
+	w.must(err)
+	if !out.Undoable || out.UndoID == "" || len(images) != 1 {
+		t.Fatalf("outcome %+v, images %q", out, images)
+	}
+	if kept, err := os.ReadFile(images[0]); err != nil || string(kept) != "A" {
+		t.Errorf("kept %q, %v", kept, err)
 	}
 }
 
-type keeper struct{ kept []byte }
-
-func (k *keeper) Keep(_ context.Context, _ string, _ *pathguard.Target) (string, func(*pathguard.File) error, error) {
-	return "u1", func(f *pathguard.File) error {
-		k.kept = make([]byte, f.Size())
-		_, err := f.ReadAt(k.kept, 0)
-		return err
-	}, nil
+func openState(t *testing.T, o StateOptions) *State {
+	t.Helper()
+	state, err := OpenState(filepath.Join(t.TempDir(), "state"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = state.Close() })
+	return state
 }
 
 func TestMissingParts(t *testing.T) {

@@ -3,7 +3,7 @@
 // Package enforce walks the crossing: every operation of every door goes
 // through one function, from a caller's spelling to a recorded outcome.
 //
-//	resolve ► decide ► approve ► hold ► re-check ► keep ► intent ► perform ► outcome ► mark
+//	resolve ► decide ► approve ► hold ► re-check ► keep ► spend+intent ► perform ► outcome ► mark
 //
 // # Use
 //
@@ -18,7 +18,8 @@
 // A file is judged by its canonical name, and exactly that name is opened with
 // no link followed; a change in between makes the open fail. Nothing is
 // touched before the policy allowed the name that is touched. "Ask" with
-// nobody to ask is a refusal. A mutation that can't be recorded does not
+// nobody to ask is a refusal; a yes is for what was shown, is used up before
+// the effect, and nobody waits for a person with locks held. A mutation that can't be recorded does not
 // happen, and of one whose process was killed State.Recover says what became of
 // it. A refused call leaves every file as it was.
 //

@@ -9,6 +9,7 @@ import (
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/internal/state/undo"
 )
 
 // Decider judges a request. *policy.Policy is one.
@@ -20,21 +21,6 @@ type Decider interface {
 	IfMatchRequired(core.Action) bool
 	// Version identifies the policy in records.
 	Version() string
-}
-
-// Question is what a person is asked.
-type Question struct {
-	Corr    string
-	Request core.Request
-	Verdict core.Verdict
-	// Etag identifies what is there now; "" where nothing is.
-	Etag string
-}
-
-// Approver asks a person. Approve returns nil for yes and a fault otherwise; a
-// cancelled context, a timeout and any other error are a no.
-type Approver interface {
-	Approve(context.Context, Question) error
 }
 
 // Recorder appends to the audit log. With sync it returns only when the event
@@ -52,11 +38,16 @@ type Locker interface {
 	Lock(ctx context.Context, keys ...int64) (release func(), err error)
 }
 
-// Keeper keeps what a mutation is about to displace. Keep prepares, before the
-// intent is recorded, and returns the id that undoes it; take is then given
-// the displaced file before it is gone, and its error takes the change back.
+// Keeper keeps what changes displace. A *State is one; there is no other way to
+// make one.
 type Keeper interface {
-	Keep(ctx context.Context, corr string, target *pathguard.Target) (undoID string, take func(*pathguard.File) error, err error)
+	// Cover returns why a change could not be undone, "" if it could, and has no
+	// effect: a dry run ends after it.
+	Cover(*undo.Change) string
+	// Begin writes down what is about to happen, before it does.
+	Begin(*undo.Change) (*undo.Entry, error)
+	// Lost writes down what can't be undone, and why.
+	Lost(c *undo.Change, why string) error
 }
 
 // Clock tells the time of records.
@@ -75,6 +66,9 @@ type Options struct {
 	Clock     Clock    // nil: the system's clock
 	Watcher   *Watcher // nil: nothing can be watched
 	Subject   core.Subject
+	// Asking returns what the door knows of the one call that the gate is for;
+	// it is called where a person is asked. It may be nil.
+	Asking func() Asking
 	// PolicyFile is where a person would allow what the policy asks about; it
 	// is named in refusals only.
 	PolicyFile string
@@ -129,6 +123,13 @@ func New(o Options) (*Gate, error) {
 
 // Workspace returns the roots that the gate guards.
 func (g *Gate) Workspace() *pathguard.Workspace { return g.o.Workspace }
+
+func (g *Gate) asking() Asking {
+	if g.o.Asking == nil {
+		return Asking{}
+	}
+	return g.o.Asking()
+}
 
 // WithSubject returns a gate over the same parts for another subject.
 func (g *Gate) WithSubject(s core.Subject) *Gate {

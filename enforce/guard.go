@@ -62,7 +62,7 @@ func (t Tool) resource() core.Resource { return core.File(t.Server, t.Name) }
 // parameter that isn't declared isn't guarded.
 func (g *Gate) Guard(tool Tool, h Handler) Handler {
 	return func(ctx context.Context, call ToolCall) (any, error) {
-		c := &crossing{action: core.ToolCall, tool: &tool}
+		c := &crossing{action: core.ToolCall, tool: &tool, given: call.Args}
 		paths, err := guardedOperands(c, tool.Params, call.Args)
 		if err != nil {
 			c.begin(g)
@@ -73,6 +73,11 @@ func (g *Gate) Guard(tool Tool, h Handler) Handler {
 		var result any
 		var handlerErr error
 		c.perform = func(ctx context.Context) error {
+			if from, to := c.renameEnds(); from != nil && to != nil {
+				if err := c.unchanged(ctx, from.target, from.name); err != nil {
+					return err
+				}
+			}
 			judged := ToolCall{Args: call.Args, Paths: map[string][]pathguard.Name{}}
 			for i, param := range paths {
 				judged.Paths[param] = append(judged.Paths[param], c.operands[i].name)
@@ -88,10 +93,17 @@ func (g *Gate) Guard(tool Tool, h Handler) Handler {
 	}
 }
 
-// judgeRename applies the rules of Move to the two ends of a declared rename:
-// the one that exists and the one that doesn't.
+// judgeRename applies the rules of Move to the two ends of a declared rename.
 func (c *crossing) judgeRename(ctx context.Context) error {
-	var from, to *operand
+	from, to := c.renameEnds()
+	if from == nil || to == nil {
+		return nil
+	}
+	return c.judgeMove(ctx, from, to)
+}
+
+// renameEnds are the one that exists and the one that doesn't.
+func (c *crossing) renameEnds() (from, to *operand) {
 	for i := range c.operands {
 		o := &c.operands[i]
 		switch {
@@ -102,10 +114,7 @@ func (c *crossing) judgeRename(ctx context.Context) error {
 			to = o
 		}
 	}
-	if from == nil || to == nil {
-		return nil
-	}
-	return c.judgeMove(ctx, from, to)
+	return from, to
 }
 
 // judgeTool judges the call itself by server, tool and class.

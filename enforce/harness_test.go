@@ -67,7 +67,7 @@ func (l *log) Record(e core.Event, sync bool) error {
 }
 
 type world struct {
-	t    *testing.T
+	t    testing.TB
 	dir  string
 	gate *Gate
 	log  *log
@@ -75,7 +75,7 @@ type world struct {
 
 // newWorld makes a root "project" with the files of the spec, name → content;
 // a name that ends in a slash is a directory, a content "-> x" a link.
-func newWorld(t *testing.T, d Decider, spec map[string]string, change ...func(*Options)) *world {
+func newWorld(t testing.TB, d Decider, spec map[string]string, change ...func(*Options)) *world {
 	t.Helper()
 	w := &world{t: t, dir: filepath.Join(t.TempDir(), "root"), log: &log{}}
 	w.must(os.Mkdir(w.dir, 0o755))
@@ -176,18 +176,27 @@ type approver struct {
 	answer error
 	during func()
 	asked  []Question
+	spent  []Question
 }
 
-func (a *approver) Approve(_ context.Context, q Question) error {
-	a.asked = append(a.asked, q)
+func (a *approver) Approve(_ context.Context, q *Question) (Permission, error) {
+	a.asked = append(a.asked, *q)
 	if a.during != nil {
 		a.during()
 	}
-	return a.answer
+	if a.answer != nil {
+		return nil, a.answer
+	}
+	return a, nil
+}
+
+func (a *approver) Spend(_ context.Context, now *Question) (string, error) {
+	a.spent = append(a.spent, *now)
+	return "", nil
 }
 
 // records are the lines about calls of a log.
-func records(t *testing.T, state string) (all []map[string]any) {
+func records(t testing.TB, state string) (all []map[string]any) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(state, "audit", "*.jsonl"))
 	if err != nil || len(files) == 0 {

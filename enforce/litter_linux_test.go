@@ -114,7 +114,7 @@ func TestLitter(t *testing.T) {
 func clean(t *testing.T, root string, stays int) {
 	t.Helper()
 	for _, path := range litter(t, root) {
-		if info, err := os.Stat(path); err == nil && info.Size() >= 1<<10 {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() >= 1<<10 {
 			must(os.Remove(path))
 		}
 	}

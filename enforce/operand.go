@@ -96,6 +96,9 @@ func (o *operand) choose(c *crossing, names []pathguard.Name) (pathguard.Name, e
 		return names[0], nil
 	}
 	var hits []pathguard.Name
+	verdict, decided := c.verdict, c.decided
+	c.trial = true
+	defer func() { c.trial = false }()
 	for _, n := range names {
 		o.name = n
 		if err := o.judgeBefore(c); err != nil {
@@ -106,6 +109,7 @@ func (o *operand) choose(c *crossing, names []pathguard.Name) (pathguard.Name, e
 		}
 	}
 	if len(hits) == 1 {
+		c.verdict, c.decided = verdict, decided // the others are not asked about; this one is judged again
 		return hits[0], nil
 	}
 	rule := "no root has such a name, and several could"
@@ -131,7 +135,9 @@ func (o *operand) judgeBefore(c *crossing) error {
 	if o.onNew == nil {
 		return judgeAll(c, o.actions, o.name.Resource())
 	}
-	saved, about := c.verdict, c.decided
+	saved, about, trial := c.verdict, c.decided, c.trial
+	c.trial = true
+	defer func() { c.trial = trial }()
 	err := judgeAll(c, o.actions, o.name.Resource())
 	denied, by := c.verdict, c.decided
 	if err != nil {

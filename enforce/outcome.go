@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/textsafe"
 )
@@ -16,8 +17,13 @@ type Outcome struct {
 	// Persisted says whether the effect is on disk. NotPersisted is set for a
 	// mutation whose bytes may not survive a crash, with the reason and a hint.
 	NotPersisted *NotPersisted
-	Undoable     bool
-	UndoID       string
+	// Undoable says whether the effect can be taken back, UndoID by what;
+	// UndoReason says why not. Of a dry run they say what would be.
+	Undoable           bool
+	UndoID, UndoReason string
+	// Class is what the call is: one that does away with what undo does not
+	// cover is destructive. Zero where nothing keeps.
+	Class core.Class
 	// MayHaveApplied is set when the effect may have happened although the
 	// call failed: read the named resource again.
 	MayHaveApplied bool
@@ -49,6 +55,8 @@ type resultJSON struct {
 	Hint           string `json:"hint,omitempty"`
 	Undoable       *bool  `json:"undoable,omitempty"`
 	UndoID         string `json:"undo_id,omitempty"`
+	UndoReason     string `json:"undo_reason,omitempty"`
+	Class          string `json:"class,omitempty"`
 	MayHaveApplied bool   `json:"may_have_applied,omitempty"`
 	AbortedAt      string `json:"aborted_at,omitempty"`
 	SkippedCount   int    `json:"skipped_count,omitempty"`
@@ -69,6 +77,7 @@ func (o Outcome) MarshalJSON() ([]byte, error) {
 		persisted := o.NotPersisted == nil
 		r.Persisted, r.Undoable = &persisted, &o.Undoable
 	}
+	o.undoJSON(&r)
 	if p := o.NotPersisted; p != nil {
 		r.Reason, r.Hint = p.Reason, p.Hint
 	}
@@ -78,8 +87,22 @@ func (o Outcome) MarshalJSON() ([]byte, error) {
 	return json.Marshal(r)
 }
 
+// undoJSON adds what is known of undo, of a change or of a dry run of one.
+func (o Outcome) undoJSON(r *resultJSON) {
+	if o.Class == 0 || !o.Changed && !o.DryRun {
+		return
+	}
+	r.Class = o.Class.String()
+	if o.DryRun {
+		r.Undoable = &o.Undoable
+	}
+	if !o.Undoable {
+		r.UndoReason = o.UndoReason
+	}
+}
+
 // Lines returns a line of text for each field that isn't its default, since
-// models are not shown _meta. undoable: false is the default for now.
+// models are not shown _meta. Without a Keeper undoable: false is the default.
 func (o Outcome) Lines() []string {
 	var lines []string
 	add := func(on bool, line string) {
@@ -90,7 +113,10 @@ func (o Outcome) Lines() []string {
 	if p := o.NotPersisted; p != nil {
 		lines = append(lines, "persisted: false ("+p.Reason+"; "+p.Hint+")")
 	}
-	add(o.Undoable, "undoable: true, undo_id: "+o.UndoID)
+	add(o.Undoable && o.UndoID != "", "undoable: true, undo_id: "+o.UndoID)
+	add(o.Undoable && o.DryRun, "undoable: true")
+	add(!o.Undoable && o.UndoReason != "" && (o.Changed || o.DryRun), "undoable: false, "+o.UndoReason)
+	add(o.DryRun && o.Class != 0, "class: "+o.Class.String())
 	add(o.MayHaveApplied, "may_have_applied: true, read it again")
 	add(o.AbortedAt != "", "aborted_at: "+o.AbortedAt)
 	add(o.SkippedCount > 0, "skipped_count: "+strconv.Itoa(o.SkippedCount))

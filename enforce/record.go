@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -46,6 +47,7 @@ func (c *crossing) write(phase core.Phase, f *fault.Error, sync bool) error {
 	e := core.Event{
 		Time: c.gate.o.Clock.Now(), Phase: phase, Subject: c.gate.o.Subject, Action: c.action,
 		Verdict: c.verdict, Corr: c.corr, Policy: c.gate.o.Decider.Version(),
+		Undoes: c.takesBack,
 	}
 	e.Verdict.Class = "" // which is that of one name
 	if f != nil {
@@ -123,6 +125,12 @@ func newPrefix() string {
 	var b [6]byte
 	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the program instead
 	return hex.EncodeToString(b[:]) + "-"
+}
+
+// prefixOf is the process that an id comes from.
+func prefixOf(id string) string {
+	prefix, _, _ := strings.Cut(id, "-")
+	return prefix
 }
 
 func newID() string {

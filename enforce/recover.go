@@ -77,11 +77,19 @@ func (s *State) Recover(ctx context.Context) error {
 	if err := s.tell(ctx, dead); err != nil {
 		return err
 	}
+	if err := s.undo.Recover(ctx, a.top); err != nil && ctx.Err() != nil {
+		return err // else what is kept can't be used, which each change says itself
+	}
+	return s.forgetDead(ctx, processes)
+}
+
+func (s *State) forgetDead(ctx context.Context, processes []live.Entry) error {
 	for _, p := range processes {
-		if !p.Alive {
-			if err := s.live.Remove(ctx, p); err != nil {
-				return err
-			}
+		if p.Alive {
+			continue
+		}
+		if err := s.live.Remove(ctx, p); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -194,12 +202,9 @@ func (a *aftermath) name(prefix, resource string) (pathguard.Name, bool) {
 	if !plain || path == "" || strings.ContainsRune(rel, utf8.RuneError) {
 		return pathguard.Name{}, false
 	}
-	n, known := a.tops[[2]string{root, path}]
+	n, known := a.top(root, path)
 	if !known {
-		if n, known = topOf(root, path); !known {
-			return n, false
-		}
-		a.tops[[2]string{root, path}] = n
+		return n, false
 	}
 	if rel == "" {
 		return n, true
@@ -209,6 +214,18 @@ func (a *aftermath) name(prefix, resource string) (pathguard.Name, bool) {
 		if n, err = n.Join(entry); err != nil {
 			return n, false
 		}
+	}
+	return n, true
+}
+
+// top is the name of a root at a path.
+func (a *aftermath) top(root, path string) (pathguard.Name, bool) {
+	n, known := a.tops[[2]string{root, path}]
+	if !known {
+		if n, known = topOf(root, path); !known {
+			return n, false
+		}
+		a.tops[[2]string{root, path}] = n
 	}
 	return n, true
 }

@@ -3,6 +3,7 @@
 package enforce
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/postern-gate/postern/internal/state/audit"
 	"github.com/postern-gate/postern/internal/state/live"
 	"github.com/postern-gate/postern/internal/state/lock"
+	"github.com/postern-gate/postern/internal/state/undo"
 )
 
 // State is the state directory that every postern process of one user shares:
@@ -24,6 +26,7 @@ type State struct {
 	log   *audit.Log
 	locks lock.File
 	live  live.Dir
+	undo  *undo.Log
 
 	mu    sync.Mutex
 	self  *live.Process // once there is a gate
@@ -33,6 +36,7 @@ type State struct {
 var (
 	_ Recorder  = (*State)(nil)
 	_ Locker    = (*State)(nil)
+	_ Keeper    = (*State)(nil)
 	_ announcer = (*State)(nil)
 )
 
@@ -43,6 +47,23 @@ type StateOptions struct {
 	HashedPaths bool          // no name of a file is told, only a class and a keyed hash
 	SegmentSize int64         // bytes at which a segment ends, 0 for 64 MiB
 	Keep        time.Duration // age at which whole segments are removed, 0 for never
+	Undo        UndoOptions
+}
+
+// UndoOptions bound what is kept for undo. The zero value is the shipped
+// default: 1000 entries a change, 64 MiB an image, 1 GiB in all, 14 days. What is
+// negative bounds everything: nothing is kept.
+type UndoOptions struct {
+	MaxEntries     int           // entries that one change may touch
+	PerFile, Total int64         // bytes of one image and of all
+	Keep           time.Duration // age at which a change can't be undone any more
+}
+
+func (o UndoOptions) log() undo.Options {
+	return undo.Options{
+		MaxEntries: cmp.Or(o.MaxEntries, 1000), PerFile: cmp.Or(o.PerFile, 64<<20),
+		Total: cmp.Or(o.Total, 1<<30), Keep: cmp.Or(o.Keep, 14*24*time.Hour),
+	}
 }
 
 // LocateState returns the path of the state directory by the environment:
@@ -69,8 +90,32 @@ func OpenState(path string, o StateOptions) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &State{dir: dir, log: log, locks: lock.Open(dir.Join("locks")), live: live.Open(dir.Path())}, nil
+	s := &State{dir: dir, log: log, locks: lock.Open(dir.Join("locks")), live: live.Open(dir.Path())}
+	s.undo = undo.Open(dir.Path(), o.Undo.log(), s.living)
+	return s, nil
 }
+
+// living is the processes that act now, by the prefix of their ids.
+func (s *State) living() (map[string]bool, error) {
+	all, err := s.live.List(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	alive := map[string]bool{prefixOf(idPrefix()): true}
+	for _, p := range all {
+		alive[p.Prefix] = alive[p.Prefix] || p.Alive
+	}
+	return alive, nil
+}
+
+// Cover says why a change could not be undone; see Keeper.
+func (s *State) Cover(c *undo.Change) string { return s.undo.Cover(c) }
+
+// Begin writes down a change that is about to happen; see Keeper.
+func (s *State) Begin(c *undo.Change) (*undo.Entry, error) { return s.undo.Begin(c) }
+
+// Lost writes down a change that can't be undone; see Keeper.
+func (s *State) Lost(c *undo.Change, why string) error { return s.undo.Lost(c, why) }
 
 // Path returns the absolute path of the directory, without links.
 func (s *State) Path() string { return s.dir.Path() }
@@ -90,6 +135,7 @@ func (s *State) Lock(ctx context.Context, keys ...int64) (func(), error) {
 // state any more.
 func (s *State) Close() error {
 	err := s.log.Close()
+	s.undo.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.self == nil {

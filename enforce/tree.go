@@ -10,6 +10,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/state/undo"
 )
 
 var (
@@ -40,6 +41,16 @@ func (g *Gate) MakeDir(ctx context.Context, spelling string, call Call) (Outcome
 		}
 		return o.target.CanMkdir()
 	}
+	c.steps = func(context.Context) ([]*undo.Planned, error) {
+		if o.target.Exists() {
+			return nil, nil
+		}
+		steps := []*undo.Planned{planned(undo.Mkdir, o.target)}
+		for _, n := range o.below {
+			steps = append(steps, &undo.Planned{Step: undo.Step{Do: undo.Mkdir, Place: placeOf(n)}})
+		}
+		return steps, nil
+	}
 	c.perform = func(context.Context) error { return c.makeDirs(o) }
 	return g.cross(ctx, c)
 }
@@ -52,8 +63,13 @@ func (c *crossing) makeDirs(o *operand) error {
 		return err
 	}
 	c.outcome.Created = true
+	c.did(0, facts(o.target.Name()))
 	for i, n := range o.below {
-		if err := makeDir(n); err != nil {
+		err := makeDir(n)
+		if err == nil {
+			c.did(i+1, facts(n))
+		}
+		if err != nil {
 			c.outcome.AbortedAt, c.outcome.SkippedCount = textsafe.Name(n.String()), len(o.below)-i
 			c.outcome.MayHaveApplied = true // those above it are made
 			return err
@@ -98,10 +114,30 @@ func (g *Gate) Move(ctx context.Context, source, destination string, call Call) 
 		}
 		return pathguard.CanRename(from.target, to.target)
 	}
-	c.perform = func(context.Context) error {
-		return pathguard.Rename(from.target, to.target)
-	}
+	c.moves(from, to)
 	return g.cross(ctx, c)
+}
+
+// moves makes the crossing a rename.
+func (c *crossing) moves(from, to *operand) {
+	c.steps = func(context.Context) ([]*undo.Planned, error) {
+		p, there := planned(undo.Rename, from.target), placeOf(to.name)
+		p.To = &there
+		return one(p)
+	}
+	c.perform = func(ctx context.Context) error {
+		if err := c.unchanged(ctx, from.target, from.name); err != nil {
+			return err
+		}
+		err := c.since(pathguard.Rename(from.target, to.target))
+		if err == nil {
+			err = c.arrived(ctx, from, to)
+		}
+		if err == nil {
+			c.did(0, facts(to.name))
+		}
+		return err
+	}
 }
 
 // judgeMove judges the entry and, of a directory, all that goes with it.
@@ -159,6 +195,7 @@ func (c *crossing) descend(ctx context.Context, o *operand, visit func(pathguard
 	if o.target.Info().Kind != pathguard.KindDir {
 		return nil
 	}
+	c.tree.walked = true
 	return o.target.Descendants(ctx, c.gate.o.MaxEntries, c.discreet(o, visit))
 }
 
@@ -166,6 +203,9 @@ func (c *crossing) descend(ctx context.Context, o *operand, visit func(pathguard
 // then says only that there is one.
 func (c *crossing) discreet(o *operand, visit func(pathguard.Name, pathguard.Info) error) func(pathguard.Name, pathguard.Info) error {
 	return func(n pathguard.Name, info pathguard.Info) error {
+		if c.counts {
+			c.tree.add(n, info)
+		}
 		err := visit(n, info)
 		if fault.CodeOf(err) != fault.PolicyDenied || c.gate.evaluate(core.FSList, n.Resource()).Decision == core.Allow {
 			return err
@@ -222,6 +262,7 @@ func (g *Gate) Delete(ctx context.Context, spelling string, recursive bool, call
 	}
 	if recursive {
 		c.discards += " and everything beneath it"
+		c.flags = []Detail{{"recursive", "true"}}
 	}
 	o := &c.operands[0]
 	judge := func(n pathguard.Name, _ pathguard.Info) error {
@@ -239,11 +280,18 @@ func (g *Gate) Delete(ctx context.Context, spelling string, recursive bool, call
 		}
 		return o.target.CanRemoveAll(ctx, c.gate.o.MaxEntries, c.discreet(o, judge))
 	}
-	c.perform = func(ctx context.Context) error {
-		if !recursive {
-			return o.target.Remove(c.options())
+	c.steps = c.removal
+	c.perform = func(ctx context.Context) (err error) {
+		if recursive {
+			last := c.discreet(o, c.nothingNew(o, judge))
+			err = c.since(o.target.RemoveAll(ctx, func(n pathguard.Name) error { return last(n, pathguard.Info{}) }, c.exactly()))
+		} else {
+			err = c.since(o.target.Remove(c.options()))
 		}
-		return o.target.RemoveAll(ctx, func(n pathguard.Name) error { return judge(n, pathguard.Info{}) }, c.options())
+		if err == nil {
+			c.did(0, pathguard.Facts{})
+		}
+		return err
 	}
 	return g.cross(ctx, c)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/untrusted"
+	"github.com/postern-gate/postern/internal/state/undo"
 )
 
 // MaxEdit bounds the size in bytes of a file that Edit takes into memory.
@@ -35,13 +36,14 @@ const (
 // refused with text.escaped: it would write back what only the reader saw.
 func (g *Gate) Write(ctx context.Context, spelling string, content []byte, call Call) (Outcome, error) {
 	c := writing(spelling, call)
+	c.proposed = &content
 	c.check = func(context.Context) error {
 		if err := c.canPut((*pathguard.Target).CanReplace); err != nil {
 			return err
 		}
 		return c.keepsEscapes(content)
 	}
-	c.perform = func(context.Context) error { return c.put(content) }
+	c.writes(func() io.Reader { return bytes.NewReader(content) }, fileMode)
 	return g.cross(ctx, c)
 }
 
@@ -53,6 +55,7 @@ func (g *Gate) Edit(ctx context.Context, spelling string, change func([]byte) ([
 	c := writing(spelling, call)
 	c.operands[0].actions, c.operands[0].onNew = editActions, nil
 	var changed []byte
+	c.proposed = &changed
 	c.check = func(context.Context) error {
 		before, err := c.operands[0].content()
 		if err == nil {
@@ -63,27 +66,48 @@ func (g *Gate) Edit(ctx context.Context, spelling string, change func([]byte) ([
 		}
 		return err
 	}
-	c.perform = func(context.Context) error { return c.put(changed) }
+	c.writes(func() io.Reader { return bytes.NewReader(changed) }, fileMode)
 	return g.cross(ctx, c)
 }
 
 // Append adds to the end of a file, or makes it.
 func (g *Gate) Append(ctx context.Context, spelling string, content []byte, call Call) (Outcome, error) {
 	c := writing(spelling, call)
+	c.proposed, c.appends, c.flags = &content, true, []Detail{{"mode", "append"}}
 	c.check = func(context.Context) error {
 		if err := c.canPut((*pathguard.Target).CanAppend); err != nil {
 			return err
 		}
 		return c.keepsEscapes(content)
 	}
-	c.perform = func(context.Context) error {
-		t := c.operands[0].target
-		if !t.Exists() {
-			return c.put(content)
-		}
-		return c.wrote(t.Append(content, c.options()))
-	}
+	c.writes(func() io.Reader { return bytes.NewReader(content) }, fileMode)
+	c.appending(content)
 	return g.cross(ctx, c)
+}
+
+// appending makes a write one that adds to the file, where there is one.
+func (c *crossing) appending(content []byte) {
+	o, steps, stage := &c.operands[0], c.steps, c.stage
+	c.steps = func(ctx context.Context) ([]*undo.Planned, error) {
+		if !o.target.Exists() {
+			return steps(ctx)
+		}
+		p := planned(undo.Append, o.target)
+		p.Added = int64(len(content))
+		return one(p)
+	}
+	c.stage = func(w pathguard.WriteOptions) (*pathguard.Staged, error) {
+		if !o.target.Exists() {
+			return stage(w)
+		}
+		return nil, nil //nolint:nilnil // nothing is staged
+	}
+	c.perform = func(context.Context) error {
+		if c.staged != nil {
+			return c.put()
+		}
+		return c.wrote(o.target.Append(content, c.options()))
+	}
 }
 
 func writing(spelling string, call Call) *crossing {
@@ -93,21 +117,10 @@ func writing(spelling string, call Call) *crossing {
 	}
 }
 
-// put writes the whole content over what was judged, or makes the file.
-func (c *crossing) put(content []byte) error {
-	t := c.operands[0].target
-	if t.Exists() {
-		w, err := t.Replace(bytes.NewReader(content), c.options())
-		c.outcome.NoCAS = err == nil && !w.CAS
-		return c.wrote(w, err)
-	}
-	c.outcome.Created = true
-	return c.wrote(t.Create(bytes.NewReader(content), fileMode))
-}
-
 func (c *crossing) wrote(w pathguard.Written, err error) error {
 	if err == nil {
 		c.outcome.written(w)
+		c.did(0, w.Info.Fingerprint.Facts())
 	}
 	return err
 }

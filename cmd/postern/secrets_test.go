@@ -65,6 +65,14 @@ func (s *sentinels) leaksBeneath(t *testing.T, dir string) (all []string) {
 		if info.Mode().Perm() != want {
 			t.Errorf("%s has mode %v", path, info.Mode())
 		}
+		// What undo keeps is the files themselves, and where they were: it is
+		// kept from others, and told nowhere else.
+		if d.IsDir() && d.Name() == "images" {
+			return filepath.SkipDir
+		}
+		if filepath.Base(filepath.Dir(path)) == "undo" {
+			return nil
+		}
 		text := []byte(d.Name())
 		if !d.IsDir() {
 			data, err := os.ReadFile(path)

@@ -166,7 +166,7 @@ var table = [codeCount]row{
 	},
 	PolicyAsk: {
 		"policy.ask", "PERMISSION_DENIED", KindDenial, ErrApprovalNeeded, ExitAsk, 403, 0,
-		"the policy asks a person, and nobody can be asked", "allow it in the policy file",
+		"the policy asks a person, and nobody has said yes", "a person approves it, or allows it in the policy file",
 	},
 
 	GrantStale: {

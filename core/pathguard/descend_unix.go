@@ -100,8 +100,9 @@ func (f *found) entry(dir int, base string) (found, error) {
 }
 
 // remove removes an entry if it is still the one that was judged. A directory
-// has other times by now, since what was in it is gone.
-func (f *found) remove() error {
+// has other times by now, since what was in it is gone; so has a file whose
+// other name is, but then it has a name less.
+func (f *found) remove(exactly bool) error {
 	up, _ := f.name.Parent()
 	dir, err := up.openParent()
 	if err != nil {
@@ -116,7 +117,7 @@ func (f *found) remove() error {
 	switch {
 	case err != nil:
 		return err
-	case st.ident != f.st.ident, flags == 0 && !f.st.sameBut(&st):
+	case st.ident != f.st.ident, flags == 0 && (!f.st.sameBut(&st) || exactly && st.nlink == f.st.nlink && st.ctime != f.st.ctime):
 		return f.name.stale(ruleGone)
 	}
 	return unlink(dir, f.name.Base(), flags)

@@ -28,13 +28,26 @@ func (s *seam) Open(dir int, rel string, flags int, mode uint32) (int, error) {
 	return s.open(dir, rel, flags, mode)
 }
 
-func (s *seam) FailRename(f func(int, string, int, string) error) { s.rename = f }
+// FailRename is about files that have names, so that no other is made.
+func (s *seam) FailRename(f func(int, string, int, string) error) { s.rename = f; s.NoBare() }
+
+// NoBare makes a file system on which every file has a name.
+func (s *seam) NoBare() {
+	s.bare = func(*Root, string, uint32) (int, error) { return -1, unix.EOPNOTSUPP }
+}
+
+// FailLink is what gives a file a name that has none.
+func (s *seam) FailLink(f func(fd, dir int, name string) error) { s.link = f }
+
+var LinkBare = linkBare
 
 func (s *seam) FailRenameTo(f func(int, string, int, string) error) { s.renameTo = f }
 
 func (s *seam) FailWrite(f func(fd int, p []byte) (int, error)) { s.write = f }
 
 func (s *seam) FailSync(f func(fd int) error) { s.sync = f }
+
+func (s *seam) FailAcross(f func(int, string, int, string) error) { s.across = f }
 
 // CountSleeps counts instead of sleeping.
 func (s *seam) CountSleeps(n *int) { s.sleep = func(time.Duration) { *n++ } }

@@ -21,10 +21,15 @@ func (t *Target) Remove(o WriteOptions) error {
 		return err
 	}
 	var err error
-	if t.st.kind() == KindDir {
-		err = unlink(t.dir, t.base, unix.AT_REMOVEDIR)
-	} else {
+	switch {
+	case t.st.kind() != KindDir:
 		err = t.removeFile(o)
+	case o.Into == nil:
+		err = unlink(t.dir, t.base, unix.AT_REMOVEDIR)
+	case holdsOnly(t.dir, t.base, nil, false, 0): // nothing was judged beneath it, so nothing may be there
+		return t.moveDir(nil, o)
+	default:
+		err = unix.ENOTEMPTY
 	}
 	if err != nil {
 		return t.name.failure(err)
@@ -42,7 +47,13 @@ func (t *Target) removeFile(o WriteOptions) error {
 		defer old.Close()
 		keep = func() error { return o.Keep(old) }
 	}
-	aside := tempName()
+	if o.Into != nil {
+		return t.moveFile(keep, o)
+	}
+	aside := o.As
+	if aside == "" {
+		aside = tempName()
+	}
 	err := t.held(func() error { return t.name.root.seam.rename(t.dir, t.base, t.dir, aside) })
 	switch {
 	case err == nil:
@@ -61,6 +72,27 @@ func (t *Target) removeFile(o WriteOptions) error {
 		return t.putBack(aside, err)
 	}
 	return unlink(t.dir, aside, 0)
+}
+
+// moveFile moves the entry to where it is kept and compares it there.
+func (t *Target) moveFile(keep func() error, o WriteOptions) error {
+	if err := keep(); err != nil {
+		return err
+	}
+	if err := o.Into.takes(t, t.base, o.As); err != nil {
+		if err == unix.ENOENT {
+			return t.name.stale(ruleGone)
+		}
+		return err
+	}
+	st, err := statAt(o.Into.fd, o.As)
+	if err == nil && t.st.sameBut(&st) {
+		return nil
+	}
+	if err := t.held(func() error { return t.moveNew(o.Into.fd, o.As, st.kind()) }); err != nil {
+		return t.name.halfway(err, "what was there could not be put back and is kept with the images")
+	}
+	return t.name.stale(ruleGone)
 }
 
 // removeBlind removes by name, where nothing can be moved aside.
@@ -141,19 +173,18 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 	if !t.exists || t.st.kind() != KindDir {
 		return t.Remove(o)
 	}
-	var all []found
-	err := t.removal(ctx, MaxEntries, func(f found) error {
-		all = append(all, f)
-		return judge(f.name)
-	})
-	if err != nil {
+	all, err := t.collect(ctx, judge, o)
+	switch {
+	case err != nil:
 		return err
+	case o.Into != nil:
+		return t.moveAll(all, o)
 	}
 	all = append([]found{{t.name, t.st}}, all...)
 	for i := len(all) - 1; i >= 0; i-- {
 		err := ctx.Err()
 		if err == nil {
-			err = all[i].remove()
+			err = all[i].remove(o.Exactly != nil)
 		}
 		switch {
 		case err == nil, err == unix.ENOENT && i > 0: // somebody else removed it
@@ -164,6 +195,24 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 		}
 	}
 	return t.settled()
+}
+
+// collect judges all that is beneath a directory, and all of it as a whole.
+func (t *Target) collect(ctx context.Context, judge func(Name) error, o WriteOptions) (all []found, err error) {
+	err = t.removal(ctx, MaxEntries, func(f found) error {
+		all = append(all, f)
+		return judge(f.name)
+	})
+	if err != nil || o.Exactly == nil {
+		return all, err
+	}
+	return all, o.Exactly(func(yield func(Name, Info) bool) {
+		for i := range all {
+			if !yield(all[i].name, all[i].st.info()) {
+				return
+			}
+		}
+	})
 }
 
 // CanRemoveAll is the preview of RemoveAll, with a bound and a judge that is

@@ -108,6 +108,18 @@ func (t *Target) RemoveAll(ctx context.Context, judge func(Name) error, o WriteO
 	if err != nil {
 		return err
 	}
+	if o.Exactly != nil {
+		err := o.Exactly(func(yield func(Name, Info) bool) {
+			for _, d := range all {
+				if !yield(d.name, d.Info()) {
+					return
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
 	for i := len(all) - 1; i >= 0; i-- {
 		if err := all[i].dir.Remove(all[i].base); err != nil {
 			return t.name.halfway(err, "not everything was removed")

@@ -3,6 +3,8 @@
 package pathguard
 
 import (
+	"io"
+
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -97,3 +99,29 @@ func capable(uint) bool { return unix.Geteuid() == 0 }
 func copyAttributes(int, int) ([]string, error) {
 	return []string{"extended attributes and ACLs are not kept on this system"}, nil
 }
+
+func renameAcross(oldDir int, old string, newDir int, name string) error {
+	return unix.RenameatxNp(oldDir, old, newDir, name, unix.RENAME_SWAP)
+}
+
+func ours(string) bool { return false }
+
+func attributes(int) (map[string][]byte, error) { return nil, nil }
+
+func setAttributes(int, map[string][]byte) error { return nil }
+
+func setMTime(fd int, ns int64) error {
+	tv := unix.NsecToTimeval(ns)
+	return unix.Futimes(fd, []unix.Timeval{tv, tv})
+}
+
+// CopyTo writes the whole content into an empty file.
+func (f *File) CopyTo(to *os.File) error {
+	_, err := io.Copy(to, io.NewSectionReader(f, 0, f.st.size+1))
+	return err
+}
+
+// openBare and linkBare are Linux's alone.
+func (r *Root) openBare(string, uint32) (int, error) { return -1, unix.ENOSYS }
+
+func linkBare(int, int, string) error { return unix.ENOSYS }

@@ -184,6 +184,10 @@ func renameExchange(dir int, a, b string) error {
 	return unix.Renameat2(dir, a, dir, b, unix.RENAME_EXCHANGE)
 }
 
+func renameAcross(oldDir int, old string, newDir int, name string) error {
+	return unix.Renameat2(oldDir, old, newDir, name, unix.RENAME_EXCHANGE)
+}
+
 func renameNew(oldDir int, old string, newDir int, name string) error {
 	return unix.Renameat2(oldDir, old, newDir, name, unix.RENAME_NOREPLACE)
 }

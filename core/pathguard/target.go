@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"iter"
 	"strings"
 	"time"
 
@@ -21,6 +22,27 @@ type WriteOptions struct {
 	// Keep is given the displaced file, open for reading, before it is gone
 	// for good. Its error takes the change back.
 	Keep func(*File) error
+	// Into is where the displaced entry is moved to, under the name As, which
+	// is free, instead of being removed; a directory with all that it holds.
+	// Where that fails the change is taken back. Not on Windows. As without Into
+	// is the name, of TempName, beside the file that is removed that it has until
+	// it is gone.
+	Into *Store
+	As   string
+	// Like is what the new file is given instead of what the old one has.
+	Like *Like
+	// Exactly, if set, is given all that a removal found beneath a directory,
+	// once it was judged and before anything is removed; its error ends the
+	// call. Then only what is still as it was found goes.
+	Exactly func(iter.Seq2[Name, Info]) error
+}
+
+// Like is what a file has beside its content.
+type Like struct {
+	Mode     uint32 // permission, setuid, setgid and sticky bits, as POSIX has them
+	UID, GID uint32
+	MTime    int64             // nanoseconds since 1970
+	Attrs    map[string][]byte // user.* and the access list
 }
 
 func (o WriteOptions) keep(f *File) error {
@@ -91,11 +113,7 @@ type ID struct{ Dev, Ino uint64 }
 // IDs identifies the pinned directory and the entry, for locks; the entry's is
 // zero for absence.
 func (t *Target) IDs() (dir, entry ID) {
-	dir = ID{t.dirStat.dev, t.dirStat.ino}
-	if t.exists {
-		entry = ID{t.st.dev, t.st.ino}
-	}
-	return dir, entry
+	return ID{t.dirStat.dev, t.dirStat.ino}, ID{t.st.dev, t.st.ino}
 }
 
 // CanReplace returns the refusal that Replace begins with, and changes nothing:
@@ -204,6 +222,9 @@ const (
 // longer, what its final name says.
 const tempPrefix = ".postern-tmp-"
 
+// TempName is a new name for something that is on its way.
+func TempName() string { return tempName() }
+
 func tempName() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails, by its documentation
@@ -219,6 +240,7 @@ const (
 	ruleApart    = "the two names are on different file systems: copy it and delete the first"
 	ruleFolder   = "the folder was moved or replaced meanwhile"
 	ruleAbsent   = "there is nothing with this name"
+	ruleKept     = "what it displaces can't be moved to where it would be kept"
 )
 
 // stale is a change by somebody else between the judgement and the effect.

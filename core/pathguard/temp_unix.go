@@ -21,15 +21,37 @@ type temp struct {
 	id    ident
 	named ident // what has the temp name: the file, or what it displaced
 	keep  bool  // nothing of ours has the temp name any more
+	bare  bool  // it has no name yet
 	// filled is the finished file, to tell whether somebody wrote to it.
 	filled stat
+}
+
+// bareTemp makes an empty file that has no name: nothing shows of it, and a crash
+// leaves nothing. It is nil where the file system has no such files.
+func (t *Target) bareTemp(base string, mode uint32) (*temp, error) {
+	fd, st, err := looked(t.name.root.seam.bare(t.name.root, t.parent.rel, mode))
+	switch err {
+	case nil:
+		return &temp{t: t, fd: fd, base: base, id: st.ident, named: st.ident, keep: true, bare: true}, nil
+	case unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL, unix.ENOENT, unix.ENOSYS:
+		return nil, nil //nolint:nilnil // a file with a name is made later
+	}
+	return nil, err
+}
+
+// link gives a bare file a name in the pinned directory, over nothing.
+func (p *temp) link(base string) error {
+	if err := again(func() error { return p.t.name.root.seam.link(p.fd, p.t.dir, base) }); err != nil {
+		return err
+	}
+	p.bare = false
+	return nil
 }
 
 // newTemp makes an empty file beside the target, in one step from the root, so
 // that it can't come to be anywhere else; then compares with the pinned
 // directory.
-func (t *Target) newTemp(mode uint32) (*temp, error) {
-	base := tempName()
+func (t *Target) newTemp(base string, mode uint32) (*temp, error) {
 	fd, st, err := looked(t.name.root.openAt(joinRel(t.parent.rel, base), unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|openFlags, mode))
 	if err != nil {
 		return nil, err
@@ -77,8 +99,8 @@ func (p *temp) abandon() {
 
 // fill gives the file its final metadata first, so that no content ever shows
 // under a wider mode, then the content, which is read back, and syncs it.
-func (p *temp) fill(content io.Reader, old *File) (w Written, err error) {
-	if old != nil {
+func (p *temp) fill(content io.Reader, old *File, like *Like) (w Written, err error) {
+	if old != nil && like == nil {
 		if w.Warnings, err = p.inherit(old); err != nil {
 			return w, err
 		}
@@ -90,7 +112,12 @@ func (p *temp) fill(content io.Reader, old *File) (w Written, err error) {
 	if err != nil {
 		return w, err
 	}
-	if old != nil && old.st.mode&(modeSetuid|modeSetgid) != 0 {
+	switch {
+	case like != nil:
+		if w.Warnings, err = p.become(like); err != nil {
+			return w, err
+		}
+	case old != nil && old.st.mode&(modeSetuid|modeSetgid) != 0:
 		// Writing took these away.
 		if err := unix.Fchmod(p.fd, old.st.mode&modeBits); err != nil {
 			return w, err

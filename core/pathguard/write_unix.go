@@ -22,6 +22,9 @@ type seam struct {
 	exchange func(dir int, a, b string) error
 	rename   func(oldDir int, old string, newDir int, name string) error
 	renameTo func(oldDir int, old string, newDir int, name string) error // replaces
+	across   func(oldDir int, old string, newDir int, name string) error // exchanges
+	link     func(fd int, dir int, name string) error                    // of a file without a name
+	bare     func(r *Root, rel string, mode uint32) (int, error)
 	sync     func(fd int) error
 	sleep    func(time.Duration)
 }
@@ -29,7 +32,8 @@ type seam struct {
 func realSeam() seam {
 	return seam{
 		open: openBeneath, write: unix.Write, sync: datasync, sleep: time.Sleep,
-		exchange: renameExchange, rename: renameNew, renameTo: unix.Renameat,
+		exchange: renameExchange, rename: renameNew, renameTo: unix.Renameat, across: renameAcross,
+		link: linkBare, bare: (*Root).openBare,
 	}
 }
 
@@ -41,28 +45,8 @@ const copyBuffer = 32 << 10
 // back and compared before it takes the name. Other names of a hard-linked
 // file keep the old content.
 func (t *Target) Replace(content io.Reader, o WriteOptions) (Written, error) {
-	if err := t.CanReplace(); err != nil {
-		return Written{}, err
-	}
-	old, err := t.openOld(unix.O_RDONLY)
-	if err != nil {
-		return Written{}, err
-	}
-	defer old.Close()
-	tmp, err := t.newTemp(0o600)
-	if err != nil {
-		return Written{}, t.name.failure(err)
-	}
-	defer tmp.discard()
-	w, err := tmp.fill(content, old)
-	if err != nil {
-		return Written{}, t.name.failure(err)
-	}
-	if err := t.swap(tmp, old, o, &w); err != nil {
-		return Written{}, err
-	}
-	w.Info, err = tmp.settle()
-	return w, err
+	s, err := t.StageReplace(content, o)
+	return s.finish(err)
 }
 
 // openOld opens the file that was judged, or refuses.
@@ -101,6 +85,13 @@ func (t *Target) swap(tmp *temp, old *File, o WriteOptions, w *Written) error {
 	if err := o.keep(old); err != nil {
 		return t.swapBack(tmp, err)
 	}
+	if o.Into == nil {
+		return nil
+	}
+	if err := o.Into.takes(t, tmp.base, o.As); err != nil {
+		return t.swapBack(tmp, t.name.failure(err))
+	}
+	tmp.keep = true
 	return nil
 }
 
@@ -138,8 +129,16 @@ func (t *Target) swapBlind(tmp *temp, old *File, o WriteOptions) error {
 	if err := t.ready(); err != nil {
 		return err
 	}
+	if o.Into != nil { // a second name keeps what the rename takes the first from
+		if err := unix.Linkat(t.dir, t.base, o.Into.fd, o.As, 0); err != nil {
+			return t.name.fault(fault.IOFailed, ruleKept, err)
+		}
+	}
 	err := t.held(func() error { return t.name.root.seam.renameTo(t.dir, tmp.base, t.dir, t.base) })
 	if err != nil {
+		if o.Into != nil {
+			unlinkIf(o.Into.fd, o.As, t.st.ident)
+		}
 		return t.name.failure(err)
 	}
 	tmp.keep = true
@@ -172,25 +171,8 @@ func (t *Target) held(rename func() error) error {
 // precondition.failed. The mode is subject to the umask or the directory's
 // default ACL.
 func (t *Target) Create(content io.Reader, mode fs.FileMode) (Written, error) {
-	if err := t.CanCreate(); err != nil {
-		return Written{}, err
-	}
-	tmp, err := t.newTemp(uint32(mode.Perm()))
-	if err != nil {
-		return Written{}, t.name.failure(err)
-	}
-	defer tmp.discard()
-	w, err := tmp.fill(content, nil)
-	if err != nil {
-		return Written{}, t.name.failure(err)
-	}
-	err = t.held(func() error { return t.moveNew(t.dir, tmp.base, KindFile) })
-	if err != nil {
-		return Written{}, t.name.failure(err)
-	}
-	tmp.keep, w.CAS = true, true
-	w.Info, err = tmp.settle()
-	return w, err
+	s, err := t.StageCreate(content, mode, WriteOptions{})
+	return s.finish(err)
 }
 
 // moveNew renames an entry to the target's absent name, never over anything.

@@ -15,6 +15,7 @@ var floors = map[string]int{
 	"schema":             0,
 	"internal/state":     1,
 	"internal/safety":    1,
+	"internal/spell":     1,
 	"internal/screen":    1,
 	"internal/mcpwire":   1,
 	"internal/mcpserver": 1,
@@ -25,6 +26,7 @@ var floors = map[string]int{
 	"enforce":            2,
 	"internal/fsserver":  3,
 	"internal/broker":    3,
+	"internal/prompt":    3,
 	"internal/proxy":     3,
 	"internal/hook":      3,
 	"internal/fetch":     3,
@@ -44,6 +46,7 @@ var floors = map[string]int{
 // sameFloor are the imports that are drawn within a floor, with the reason.
 var sameFloor = map[[2]string]string{
 	{"internal/mcpserver", "internal/mcpwire"}: "the server stands on the wire",
+	{"internal/cli", "internal/page"}:          "the command line serves the page",
 	{"internal/cli", "internal/config"}:        "the command line loads the policy",
 	{"internal/cli", "internal/attach"}:        "the command line attaches clients",
 	{"internal/cli", "internal/selftest"}:      "the command line attacks the guard",

@@ -312,7 +312,7 @@ func TestReadOnlyHoldsInTheGate(t *testing.T) {
 			state, err := enforce.OpenState(w.stateDir, enforce.StateOptions{})
 			p.must(err)
 			defer state.Close()
-			g, err := enforce.New(o.gate(w, state, state))
+			g, err := enforce.New(o.gate(w, state, state, nil))
 			p.must(err)
 			ctx := t.Context()
 			f, err := g.Open(ctx, "a")

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/prompt"
 )
 
 // Env is what a command sees of the world.
@@ -26,11 +27,13 @@ type Env struct {
 	Out, Err io.Writer
 	Getenv   func(string) string
 	Getwd    func() (string, error)
+	// Terminal opens the one that the person is at; nil where there is none.
+	Terminal func() (*prompt.Terminal, error)
 }
 
 // System is the process's own environment.
 func System() Env {
-	return Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Getwd: os.Getwd}
+	return Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Getwd: os.Getwd, Terminal: prompt.Open}
 }
 
 // Main runs one command line and returns its exit code. An interrupt ends it
@@ -109,7 +112,13 @@ deletes; the operation is then performed by handle, and recorded`,
 	})
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(cmd) })
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(
+	root.AddCommand(verbs(env)...)
+	return root
+}
+
+// verbs are all that there are, in the order of what a person does.
+func verbs(env *Env) []*cobra.Command {
+	return []*cobra.Command{
 		newInit(env),
 		newServe(env),
 		newUp(env),
@@ -120,13 +129,21 @@ deletes; the operation is then performed by handle, and recorded`,
 		newPaths(env),
 		newMan(env),
 		newStatus(env),
+		newPage(env),
+		newPending(env),
+		newApprove(env),
+		newDeny(env),
+		newGrants(env),
+		newRevoke(env),
+		newPause(env),
+		newResume(env),
 		newSelftest(env),
 		newDoctor(env),
 		newLog(env),
+		newUndo(env),
 		newVersion(env),
 		newCompletion(env),
-	)
-	return root
+	}
 }
 
 // exactly wants these arguments, and names what is missing or too much.

@@ -17,8 +17,10 @@ func TestCommandsPage(t *testing.T) {
 	}
 	sections := map[string]string{}
 	for _, part := range strings.Split(string(page), "\n## ")[1:] {
-		verb, text, _ := strings.Cut(part, "\n")
-		sections[verb] = strings.TrimSpace(text)
+		heading, text, _ := strings.Cut(part, "\n")
+		for verb := range strings.SplitSeq(heading, ", ") {
+			sections[verb] = strings.TrimSpace(text)
+		}
 	}
 	env := System()
 	verbs := map[string]bool{}

@@ -237,7 +237,7 @@ func (j *judge) movable(ctx context.Context, o *options, source, destination str
 
 // gate is one behind which nothing is recorded or changed.
 func (j *judge) gate(o *options) (*enforce.Gate, error) {
-	parts := o.gate(j.w, unrecorded{}, unlocked{})
+	parts := o.gate(j.w, unrecorded{}, unlocked{}, nil)
 	parts.Subject, parts.Decider = j.request.Subject, j.decider()
 	return enforce.New(parts)
 }

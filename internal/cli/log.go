@@ -226,6 +226,9 @@ func parseLast(verb, s string) (int, error) {
 
 // onTerminal reports whether a person sees what is written there.
 func onTerminal(w io.Writer) bool {
+	if l, ok := w.(*lines); ok {
+		w = l.to
+	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/state/audit"
 	"github.com/postern-gate/postern/internal/state/audit/records"
 )
@@ -69,7 +70,13 @@ func because(r *records.Record) string {
 		return plain(r.Code) // the reason is why it was allowed
 	case r.Code != "":
 		return plain(r.Code) + ": " + plain(r.Reason)
-	case r.Op == "log":
+	case r.Op == "log", r.Source == enforce.WatcherSource && r.N == 0 && r.Resource == "":
+		return plain(r.Reason)
+	case r.Source == enforce.WatcherSource && r.N > 0:
+		return strconv.FormatInt(r.N, 10) + ": " + plain(r.Reason)
+	case r.Event == "approved":
+		return plain(r.Kind) + ", by " + plain(r.Approver)
+	case r.Event == "expired" || r.Event == "withdrawn" || r.Event == "paused":
 		return plain(r.Reason)
 	case r.Found != "":
 		return "found " + plain(r.Found)
@@ -93,7 +100,12 @@ func details(e *records.Entry) string {
 		{"code", r.Code},
 		{"was", r.Was},
 		{"found", r.Found},
+		{"undoes", r.Undoes},
 		{"n", n},
+		{"approval", r.Approval},
+		{"kind", r.Kind},
+		{"approver", r.Approver},
+		{"shown", r.Shown},
 		{"corr", r.Corr},
 		{"session", r.Session},
 		{"source", r.Source},
@@ -124,6 +136,14 @@ func sizeText(n int64) string {
 		return strconv.FormatInt((n+1<<10-1)>>10, 10) + " KiB"
 	}
 	return strconv.FormatInt(n>>20, 10) + " MiB"
+}
+
+// ageText is a length of time as a policy has it.
+func ageText(d time.Duration) string {
+	if day := 24 * time.Hour; d >= day && d%day == 0 {
+		return strconv.FormatInt(int64(d/day), 10) + "d"
+	}
+	return d.String()
 }
 
 func padded(s string, width int) string {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
-	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/enforce"
 )
 
@@ -75,6 +74,14 @@ var outcomes = map[string]struct {
 	},
 	"a walk":  {enforce.Outcome{RescanPending: true, Partial: true}, map[string]any{"rescan_pending": true, "partial": true}},
 	"dry run": {enforce.Outcome{DryRun: true}, map[string]any{"dry_run": true}},
+	"beyond undo": {
+		enforce.Outcome{Changed: true, Class: core.Destructive, UndoReason: "too large"},
+		map[string]any{"persisted": true, "undoable": false, "undo_reason": "too large", "class": "destructive"},
+	},
+	"dry run with undo": {
+		enforce.Outcome{DryRun: true, Class: core.Mutating, Undoable: true},
+		map[string]any{"dry_run": true, "undoable": true, "class": "mutating"},
+	},
 	"no exchange": {
 		enforce.Outcome{Changed: true, NoCAS: true, Etag: "1bkOaPc6rugmCpyIhv6WS"},
 		map[string]any{"persisted": true, "undoable": false, "cas": false, "etag": "1bkOaPc6rugmCpyIhv6WS"},
@@ -175,7 +182,7 @@ func TestEveryChangeHasAResult(t *testing.T) {
 			if err := r.Validate(got); err != nil {
 				t.Errorf("%s: %v: %s", tool.Name, err, res.Meta.Result)
 			}
-			if dry && got["dry_run"] != true || !dry && (got["persisted"] != true || got["undoable"] != false) {
+			if dry && got["dry_run"] != true || !dry && (got["persisted"] != true || got["undo_id"] == nil) || got["undoable"] != true {
 				t.Errorf("%s, dry run %t: %s", tool.Name, dry, res.Meta.Result)
 			}
 		}
@@ -227,13 +234,6 @@ func (s *saboteur) Evaluate(q core.Request) core.Verdict {
 	return s.Decider.Evaluate(q)
 }
 
-// keeper runs when the old content was displaced and the new one is in place.
-type keeper struct{ displaced func() }
-
-func (k keeper) Keep(context.Context, string, *pathguard.Target) (string, func(*pathguard.File) error, error) {
-	return "", func(*pathguard.File) error { k.displaced(); return nil }, nil
-}
-
 // untilFewer is cancelled once the directory holds fewer entries.
 type untilFewer struct {
 	context.Context
@@ -258,8 +258,9 @@ func TestHalfFailed(t *testing.T) {
 		fields   []string
 	}{
 		"a parent that was moved away while its file was replaced": {
-			func(p *place, _ *saboteur, o *enforce.Options) {
-				o.Keeper = keeper{func() { p.must(os.Rename(filepath.Join(p.dir, "d"), filepath.Join(p.home, "d"))) }}
+			func(p *place, s *saboteur, _ *enforce.Options) {
+				// The new file is beside the old one by now.
+				s.intent = func() { p.must(os.Rename(filepath.Join(p.dir, "d"), filepath.Join(p.home, "d"))) }
 			},
 			func(ctx context.Context, g *enforce.Gate) (enforce.Outcome, error) {
 				return g.Write(ctx, "d/1", []byte("new"), enforce.Call{})
@@ -302,7 +303,7 @@ func TestHalfFailed(t *testing.T) {
 			p.must(err)
 			p.must(w.open(&env))
 			s := &saboteur{Decider: w.live}
-			parts := o.gate(w, s, unlocked{})
+			parts := o.gate(w, s, unlocked{}, nil)
 			parts.Decider = s
 			c.sabotage(p, s, &parts)
 			g, err := enforce.New(parts)

@@ -106,13 +106,15 @@ func (o *serveOptions) serve(ctx context.Context, env *Env, dirs []string) (err 
 	}
 	o.unknownAgent(env, w.live.Current())
 	w.warnWide(env)
-	server, err := o.server(env, w, state)
+	approvals := state.Approvals(enforce.ApprovalOptions{Times: w.askTimes})
+	defer func() { err = errors.Join(err, approvals.Close()) }() //nolint:contextcheck // an interrupt ends the session all the same
+	server, err := o.server(env, w, state, approvals)
 	if err != nil {
 		return err
 	}
 	defer lookAfter(ctx, env, state)()
 	if o.http != "" {
-		return o.serveHTTP(ctx, env, w, server, address)
+		return o.serveHTTP(ctx, env, w, state, server, address)
 	}
 	if terminal(env.In) {
 		fmt.Fprintln(env.Err, "waiting for an MCP client on stdin: put this command into a client's configuration; ctrl-c ends it")
@@ -121,9 +123,9 @@ func (o *serveOptions) serve(ctx context.Context, env *Env, dirs []string) (err 
 }
 
 // server is the table of tools, the same on every transport.
-func (o *serveOptions) server(env *Env, w *workspace, state *enforce.State) (*mcpserver.Server, error) {
+func (o *serveOptions) server(env *Env, w *workspace, state *enforce.State, approver enforce.Approver) (*mcpserver.Server, error) {
 	s := w.live.Current().Settings
-	gate := o.gate(w, state, state)
+	gate := o.gate(w, state, state, approver)
 	gate.Subject = o.subject(o.source())
 	return fsserver.New(fsserver.Options{
 		Gate: gate, Bare: bare(o.envelope, s.Envelope), ReadOnly: o.readOnly, Off: s.ToolsOff,

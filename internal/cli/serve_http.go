@@ -15,10 +15,9 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/listen"
 	"github.com/postern-gate/postern/internal/mcpserver"
 	"github.com/postern-gate/postern/internal/mcpwire"
@@ -83,7 +82,9 @@ func (o *serveOptions) address() (netip.AddrPort, error) {
 }
 
 // serveHTTP serves until it is interrupted, which is how it ends well.
-func (o *serveOptions) serveHTTP(ctx context.Context, env *Env, w *workspace, server *mcpserver.Server, address netip.AddrPort) error {
+func (o *serveOptions) serveHTTP(ctx context.Context, env *Env, w *workspace, state *enforce.State, server *mcpserver.Server, address netip.AddrPort) error {
+	ctx, interrupt := context.WithCancel(ctx)
+	defer interrupt()
 	held, err := endpoint.Open(w.stateDir).Hold(ctx, w.folders())
 	if err != nil {
 		return inUse(err)
@@ -110,6 +111,10 @@ func (o *serveOptions) serveHTTP(ctx context.Context, env *Env, w *workspace, se
 		return errors.Join(err, l.Close(context.WithoutCancel(ctx)))
 	}
 	defer stop()
+	if o.up {
+		defer o.outside(ctx, env, w, state)()
+		defer o.beside(ctx, env, w, state, interrupt)()
+	}
 	return serveUntil(ctx, l, server.HTTP(), token)
 }
 
@@ -221,7 +226,7 @@ func (o *serveOptions) announce(env *Env, w *workspace, file, at, token string) 
 	} else if err := answer(env.Out, o.json, e, func(out io.Writer) { fmt.Fprintln(out, url) }); err != nil {
 		return err
 	}
-	if f, ok := env.Err.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+	if !onTerminal(env.Err) {
 		fmt.Fprintln(env.Err, "the token is in", textsafe.Name(file))
 		return nil
 	}

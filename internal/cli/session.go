@@ -131,22 +131,45 @@ func (o *options) subject(source string) core.Subject {
 }
 
 // gate are the parts of a gate over the workspace.
-func (o *options) gate(w *workspace, recorder enforce.Recorder, locker enforce.Locker) enforce.Options {
+// The approver may be nil: then nobody is asked.
+func (o *options) gate(w *workspace, recorder enforce.Recorder, locker enforce.Locker, approver enforce.Approver) enforce.Options {
 	cfg := w.live.Current()
 	gate := enforce.Options{
-		Workspace: w.Workspace, Decider: w.live, Recorder: recorder, Locker: locker, Subject: o.subject("serve"),
+		Workspace: w.Workspace, Decider: w.live, Recorder: recorder, Locker: locker, Approver: approver, Subject: o.subject("serve"),
 		PolicyFile: policyFile(cfg), ReadsNeedAudit: cfg.Settings.Audit.DenyReads, Watcher: &enforce.Watcher{},
 	}
+	gate.Keeper, _ = recorder.(enforce.Keeper)
 	if o.readOnly {
 		gate.Decider = readOnly{w.live}
 	}
 	return gate
 }
 
+// askTimes is how long a call waits for a person and how long a question can be
+// answered, by the policy in force.
+func (w *workspace) askTimes() (wait, deadline time.Duration) {
+	a := w.live.Current().Settings.Ask
+	return a.Wait, a.Deadline
+}
+
 // stateOptions are how the policy wants the log to be kept.
 func stateOptions(cfg *config.Config) enforce.StateOptions {
 	a := cfg.Settings.Audit
-	return enforce.StateOptions{HashedPaths: !a.PlainPaths, SegmentSize: a.SegmentSize, Keep: a.Keep}
+	u := cfg.Settings.Undo
+	return enforce.StateOptions{
+		HashedPaths: !a.PlainPaths, SegmentSize: a.SegmentSize, Keep: a.Keep,
+		Undo: enforce.UndoOptions{
+			MaxEntries: orNone(u.MaxEntries), PerFile: orNone(u.PerFile), Total: orNone(u.Total), Keep: orNone(u.Keep),
+		},
+	}
+}
+
+// orNone is a bound of nothing, which for the state is not its zero value.
+func orNone[T int | int64 | time.Duration](v T) T {
+	if v == 0 {
+		return -1
+	}
+	return v
 }
 
 // policyFile is where a person would allow something, as a refusal names it.

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,6 +39,7 @@ type statusJSON struct {
 	Log      logJSON    `json:"log"`
 	Envelope string     `json:"envelope"`
 	Undo     bool       `json:"undo"`
+	Undone   string     `json:"undo_bounds"`
 	Approver bool       `json:"approver"`
 	Levels   []string   `json:"levels"`
 	Gaps     []string   `json:"gaps"`
@@ -95,23 +97,34 @@ func (o *options) status(ctx context.Context, env *Env, dirs []string, asJSON bo
 	if err != nil {
 		return err
 	}
+	s := w.status(ctx, env)
+	return answer(env.Out, asJSON, s, s.print)
+}
+
+// status is what is guarded now, by roots that are open.
+func (w *workspace) status(ctx context.Context, env *Env) statusJSON {
 	cfg := w.live.Current()
 	_, stateErr := os.Stat(w.stateDir)
 	s := statusJSON{
 		document: newDocument("status"), Roots: []rootJSON{}, Files: append([]string{}, cfg.Files...),
-		Policy: cfg.Policy.Version(), State: w.stateDir, Made: stateErr == nil, Log: logOf(w.stateDir), Envelope: "on",
+		Policy: cfg.Policy.Version(), State: w.stateDir, Made: stateErr == nil, Log: logOf(w.stateDir), Envelope: "on", Undo: true,
 		Warnings: append([]string{}, cfg.Warnings...),
 		Levels:   []string{"sdk: files through postern serve, by handle"},
 		Gaps: []string{
 			"programs that don't go through postern are not confined",
-			"nobody can be asked yet: what the policy asks about is refused",
-			"nothing can be undone yet",
+			"an agent's own shell can't be told from a person's: who can run postern approve can say yes",
+			"what programs change that don't go through postern can't be undone, nor what is larger than the bounds of undo",
 			"against a program of this user the audit log shows accidents, not forgery, unless an anchor is kept elsewhere: postern log anchor",
 		},
+	}
+	if runtime.GOOS != "linux" {
+		s.Gaps = append(s.Gaps, notWatched)
 	}
 	if !cfg.Settings.Envelope {
 		s.Envelope = "off"
 	}
+	u := cfg.Settings.Undo
+	s.Undone = fmt.Sprintf("on: files of up to %s, %s in all, for %s", sizeText(u.PerFile), sizeText(u.Total), ageText(u.Keep))
 	s.surroundings = w.surroundings(ctx, env)
 	for i, r := range w.Roots() {
 		access := "write"
@@ -120,7 +133,8 @@ func (o *options) status(ctx context.Context, env *Env, dirs []string, asJSON bo
 		}
 		s.Roots = append(s.Roots, rootJSON{r.Name(), r.Given(), access, !r.Missing()})
 	}
-	return answer(env.Out, asJSON, s, s.print)
+	s.Approver = true
+	return s
 }
 
 func (s statusJSON) print(w io.Writer) {
@@ -146,6 +160,7 @@ func (s statusJSON) print(w io.Writer) {
 	line("state", state)
 	line("log", s.Log.String())
 	line("envelope", s.Envelope)
+	line("undo", s.Undone)
 	for _, l := range s.Levels {
 		line("enforced", l)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/attach"
-	"github.com/postern-gate/postern/internal/state/audit"
 	"github.com/postern-gate/postern/internal/state/audit/records"
 )
 
@@ -35,8 +34,15 @@ stay the same for the folder. then a line for each decision, as it is recorded:
 of every postern of this user, so of those too that clients start. a refusal
 ends with its id, for postern explain
 
+on a terminal it also serves the page on which you see, answer and undo, and
+prints its link, which works once and for a minute; postern page gives another.
+questions are shown here too, and lines wait meanwhile
+
 without DIR it is this folder. nothing is written into it; postern init attaches
 clients for good. ctrl-c ends it
+
+what other programs change beneath the folder is counted, for postern undo list,
+and neither shown nor decided
 
 who calls on HTTP is recorded by the name given with --agent; the entries have
 their clients' own
@@ -50,7 +56,7 @@ with --json the endpoint is the first line, then each record is one`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.serve(cmd.Context(), env, append(args, ".")[:1])
+			return o.serve(cmd.Context(), o.aside(env), append(args, ".")[:1])
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
@@ -169,8 +175,8 @@ func (o *serveOptions) watch(ctx context.Context, env *Env, w *workspace) (stop 
 		r := records.NewReader(dir, from)
 		defer r.Close()
 		err := r.Follow(ctx, func(e records.Entry) error {
-			if e.Err != nil || e.Record.Event == string(audit.Intent) { // which its outcome tells
-				return nil //nolint:nilerr // a line that is no record is no decision
+			if !o.shownByUp(&e) {
+				return nil
 			}
 			return print(env.Out, &e)
 		})

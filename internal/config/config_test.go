@@ -508,10 +508,10 @@ func TestNoNegation(t *testing.T) {
 // TestStatedInVain: what a person sets and nothing heeds is said, once a file.
 func TestStatedInVain(t *testing.T) {
 	p := newPlace(t)
-	path := p.user("version: 1\nundo: { keep: 1d }\naudit: { reads: deny, keep: 1d, segment: 1MiB, paths: hashed }\n" +
+	path := p.user("version: 1\nundo: { keep: 1d }\nask: { wait: 1s }\negress: { ports: [443] }\naudit: { reads: deny, keep: 1d, segment: 1MiB, paths: hashed }\n" +
 		"agents: { b: { net.fetch: deny }, a: { fs.read: allow } }\nrules: { fs.write: ask, proc.exec: deny, net.fetch: deny }\n")
 	c := p.load()
-	want := path + ": set but without effect in this release: undo, net.fetch, proc.exec"
+	want := path + ": set but without effect in this release: egress, net.fetch, proc.exec"
 	if d := cmp.Diff([]string{want}, c.Warnings); d != "" {
 		t.Error(d)
 	}

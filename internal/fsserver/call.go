@@ -26,6 +26,8 @@ type call struct {
 	bad       map[string]error // those that the pre-filter refused, where each stands for itself
 	gate      *enforce.Gate
 	decider   enforce.Decider // within the client's roots
+	message   *mcpserver.Call
+	work      *workTime
 	session   *mcpserver.Session
 	progress  func(done, total float64, message textsafe.Line)
 	wide      func(context.Context) (done func(), err error) // waits for a place of the large calls
@@ -87,9 +89,10 @@ func (c *call) canonical(spelling string) string {
 // call is the one place that every call of every tool goes through: its
 // arguments, the pre-filter for each path, the deadline, the answer.
 func (s *server) call(ctx context.Context, t *tool, m *mcpserver.Call) mcpserver.Result {
-	c := &call{server: s, tool: t, session: m.Session, progress: m.Progress, wide: m.Large, held: func() {}}
-	ctx, cancel := context.WithTimeout(ctx, s.o.CallTime)
-	defer cancel()
+	c := &call{server: s, tool: t, message: m, session: m.Session, progress: m.Progress, wide: m.Large, held: func() {}}
+	ctx, work, stop := working(ctx, s.o.CallTime)
+	defer stop()
+	c.work = work
 	if len(m.Arguments.Raw()) > large {
 		if err := c.large(ctx); err != nil {
 			return s.late(c, false)
@@ -248,6 +251,7 @@ func (s *server) invoke(ctx context.Context, c *call) (res mcpserver.Result) {
 	c.roots = s.view(ctx, c.session)
 	options := s.o.Gate
 	options.Subject.Session = c.session.ID()
+	options.Asking = func() enforce.Asking { return c.asking(ctx) }
 	if !c.roots.all {
 		options.Decider = narrowed{options.Decider, c.roots}
 	}

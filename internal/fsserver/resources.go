@@ -57,9 +57,10 @@ var readTool = tool{name: "resources/read", params: []param{pathParam(core.FSRea
 
 // resource runs what a resource method does as a call of one path.
 func (s *server) resource(ctx context.Context, t *tool, m *mcpserver.Call, uri string) mcpserver.Result {
-	c := &call{server: s, tool: t, session: m.Session, progress: m.Progress, wide: m.Large, held: func() {}}
-	ctx, cancel := context.WithTimeout(ctx, s.o.CallTime)
-	defer cancel()
+	c := &call{server: s, tool: t, message: m, session: m.Session, progress: m.Progress, wide: m.Large, held: func() {}}
+	ctx, work, stop := working(ctx, s.o.CallTime)
+	defer stop()
+	c.work = work
 	path, err := s.named(uri)
 	if err != nil {
 		f := *fault.As(err)

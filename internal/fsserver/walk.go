@@ -109,7 +109,7 @@ func (c *call) gather(ctx context.Context, t *traversal) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	late := errors.Is(ended, context.DeadlineExceeded)
+	late := ranOut(ctx, ended)
 	if err := t.failure(ended, late); err != nil {
 		return reply{}, err
 	}

@@ -13,7 +13,9 @@
 // it is listed, and then exactly one; the target is a path, so neither CONNECT,
 // an absolute form nor *; there is no Upgrade; Authorization is there once and
 // holds the token. The token is compared in constant time, and a refusal says
-// nothing of how it differed. The body is cut at a limit. No answer allows another
+// nothing of how it differed. Of a listener for a page a session takes the place
+// of the token: then there is no Authorization, and what isn't read by GET or
+// HEAD names the listener's own origin. The body is cut at a limit. No answer allows another
 // origin to read it, sets a cookie or may be kept by a cache.
 //
 // An address that isn't of this machine alone is listened on only with Expose.

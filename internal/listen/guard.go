@@ -21,6 +21,11 @@ type Rules struct {
 	Origins []string
 	// Token is what Authorization: Bearer must hold; an empty one fits nothing.
 	Token string
+	// Session, if set, takes the place of Token, for a page that a person visits:
+	// it says whether a request may be seen without one. Then Authorization is
+	// refused, whatever it holds; a request by GET or HEAD may name the
+	// listener's own origin, and any other must.
+	Session func(*http.Request) bool
 	// MaxBody is the longest body in bytes; 0 admits none.
 	MaxBody int64
 	// Refused, if set, is told of requests that were refused, of a flood only
@@ -67,7 +72,11 @@ func Guard(next http.Handler, rules Rules) http.Handler {
 }
 
 func (v verdict) fault() *fault.Error {
-	return &fault.Error{Code: v.code, Resource: "http " + v.part, Rule: v.rule}
+	f := &fault.Error{Code: v.code, Resource: "http " + v.part, Rule: v.rule}
+	if v.part == "session" {
+		f.Hint = "postern page prints a link"
+	}
+	return f
 }
 
 // refuse answers without a word of what was right, and ends the connection: what
@@ -76,7 +85,7 @@ func refuse(w http.ResponseWriter, v verdict) {
 	head := w.Header()
 	head.Set("Connection", "close")
 	head.Set("Content-Type", "text/plain; charset=utf-8")
-	if v.status == http.StatusUnauthorized {
+	if v.status == http.StatusUnauthorized && v.part == "token" {
 		head.Set("WWW-Authenticate", "Bearer")
 	}
 	text := v.fault().Lines() + "\n"
@@ -91,12 +100,12 @@ func (rules *Rules) judge(r *http.Request) verdict {
 		return verdict{http.StatusBadRequest, "target", "the target of the request is not a path", fault.RequestInvalid}
 	case !rules.hostFits(r.Host):
 		return verdict{http.StatusForbidden, "host", "the Host is not one of this server", fault.HTTPHost}
-	case !rules.originFits(r.Header.Values("Origin")):
+	case !rules.originFits(r):
 		return verdict{http.StatusForbidden, "origin", "the Origin is not listed", fault.HTTPOrigin}
 	case len(r.Header.Values("Upgrade")) > 0:
 		return verdict{http.StatusBadRequest, "upgrade", "there is nothing to upgrade to", fault.RequestInvalid}
-	case !rules.tokenFits(r.Header.Values("Authorization")):
-		return verdict{http.StatusUnauthorized, "token", "the request is not authorized", fault.HTTPToken}
+	case !rules.senderFits(r):
+		return verdict{http.StatusUnauthorized, rules.proof(), "the request is not authorized", fault.HTTPToken}
 	case r.ContentLength > rules.MaxBody:
 		return verdict{http.StatusRequestEntityTooLarge, "body", "the body is longer than the limit", fault.LimitExceeded}
 	}
@@ -110,7 +119,12 @@ func (rules *Rules) hostFits(host string) bool {
 // originFits: a browser names the origin of the page that sends, "null" where it
 // hides it. No browser leaves it out of a request that reaches another origin
 // with a method or a header that is needed here.
-func (rules *Rules) originFits(origins []string) bool {
+func (rules *Rules) originFits(r *http.Request) bool {
+	origins := r.Header.Values("Origin")
+	if rules.Session != nil {
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		return len(origins) == 0 && reads || len(origins) == 1 && origins[0] == "http://"+r.Host // which fits
+	}
 	switch len(origins) {
 	case 0:
 		return true
@@ -118,6 +132,22 @@ func (rules *Rules) originFits(origins []string) bool {
 		return origins[0] != "null" && origins[0] != "" && slices.Contains(rules.Origins, origins[0])
 	}
 	return false
+}
+
+// senderFits: what opens a page opens nothing else, and the other way round.
+func (rules *Rules) senderFits(r *http.Request) bool {
+	authorization := r.Header.Values("Authorization")
+	if rules.Session != nil {
+		return len(authorization) == 0 && rules.Session(r)
+	}
+	return rules.tokenFits(authorization)
+}
+
+func (rules *Rules) proof() string {
+	if rules.Session != nil {
+		return "session"
+	}
+	return "token"
 }
 
 func (rules *Rules) tokenFits(authorization []string) bool {

@@ -234,3 +234,53 @@ func FuzzGuard(f *testing.F) {
 		}
 	})
 }
+
+// A page's listener: its session, and nothing that opens another door. Each case
+// changes one thing of a request that passes.
+func TestGuardOfPage(t *testing.T) {
+	rules := testRules
+	rules.Token = "" // which fits nothing
+	rules.Session = func(r *http.Request) bool { return r.Header.Get("Cookie") == "in=1" }
+	const get = "GET / HTTP/1.1\r\nHost: 127.0.0.1:4000\r\nCookie: in=1\r\n\r\n"
+	const post = "POST / HTTP/1.1\r\nHost: 127.0.0.1:4000\r\nCookie: in=1\r\nOrigin: http://127.0.0.1:4000\r\nContent-Length: 2\r\n\r\nhi"
+	tests := map[string]struct {
+		text, old, new string
+		want           int
+	}{
+		"a look":                    {get, "", "", 200},
+		"a look, our own origin":    {get, "\r\n\r\n", "\r\nOrigin: http://127.0.0.1:4000\r\n\r\n", 200},
+		"a look from elsewhere":     {get, "\r\n\r\n", "\r\nOrigin: http://evil.example\r\n\r\n", 403},
+		"a look by HEAD":            {get, "GET", "HEAD", 200},
+		"no session":                {get, "in=1", "in=0", 401},
+		"a token too":               {get, "\r\n\r\n", "\r\nAuthorization: Bearer " + token + "\r\n\r\n", 401},
+		"an empty token too":        {get, "\r\n\r\n", "\r\nAuthorization: \r\n\r\n", 401},
+		"a rebound name":            {get, "127.0.0.1:4000", "evil.example:4000", 403},
+		"an act":                    {post, "", "", 200},
+		"an act, no session":        {post, "in=1", "in=0", 401},
+		"an act, no origin":         {post, "Origin: http://127.0.0.1:4000\r\n", "", 403},
+		"an act, a foreign origin":  {post, "Origin: http://127.0.0.1:4000", "Origin: http://evil.example", 403},
+		"an act, another port":      {post, "Origin: http://127.0.0.1:4000", "Origin: http://127.0.0.1:4001", 403},
+		"an act, https":             {post, "Origin: http:", "Origin: https:", 403},
+		"an act, the origin null":   {post, "Origin: http://127.0.0.1:4000", "Origin: null", 403},
+		"an act, localhost's":       {post, "Origin: http://127.0.0.1:4000", "Origin: http://localhost:4000", 403},
+		"an act, two origins":       {post, "Origin: http://127.0.0.1:4000", "Origin: http://127.0.0.1:4000\r\nOrigin: http://127.0.0.1:4000", 403},
+		"an act, rebound with both": {post, "127.0.0.1:4000", "evil.example:4000", 403},
+		"another method, no origin": {get, "GET", "OPTIONS", 403},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := raw(t, rules, strings.ReplaceAll(tt.text, orNothing(tt.old), tt.new))
+			if w.Code != tt.want || w.Header().Get("WWW-Authenticate") != "" {
+				t.Errorf("%d %q", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+// orNothing is what a text without a change has nowhere.
+func orNothing(s string) string {
+	if s == "" {
+		return "\x00"
+	}
+	return s
+}

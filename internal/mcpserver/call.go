@@ -25,6 +25,9 @@ type Call struct {
 	// Arguments are the client's own bytes, checked by mcpwire.
 	Arguments mcpwire.Object
 	Session   *Session
+	// HostSession is the client's own name for its session, which outlives a
+	// connection, in _meta.sessionId; "" for none. It is the client's word.
+	HostSession string
 
 	id     mcpwire.ID
 	key    mcpwire.ID // its name in the session: the id, unless requests are apart
@@ -169,6 +172,17 @@ func (c *Call) leave(ended bool) {
 func (c *Call) Large(ctx context.Context) (done func(), err error) {
 	c.leave(false)
 	return c.take(ctx, Large, 2)
+}
+
+// Aside gives the place of the call back while it waits for a person, and
+// takes one again when the function that it returns is called. The error is
+// that of ctx.
+func (c *Call) Aside(ctx context.Context) (back func() error) {
+	c.leave(false)
+	return func() error {
+		_, err := c.take(ctx, c.Tool.Load, 1)
+		return err
+	}
 }
 
 // answer sends the one answer, unless the call was cancelled before. Progress

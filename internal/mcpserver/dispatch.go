@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
@@ -287,7 +288,7 @@ func (s *Server) call(ctx context.Context, r request) func() {
 		s.invalid(r, fault.As(err).Rule)
 		return nil
 	}
-	c := &Call{Tool: s.tools[name], Session: r.session, id: r.id, modern: r.modern, send: r.send, admit: r.admit, token: progressToken(r.meta), places: &s.loads}
+	c := &Call{Tool: s.tools[name], Session: r.session, id: r.id, modern: r.modern, send: r.send, admit: r.admit, token: progressToken(r.meta), places: &s.loads, HostSession: hostSession(r.meta)}
 	if c.Tool == nil {
 		s.invalid(r, "there is no tool of that name")
 		return nil
@@ -321,6 +322,23 @@ func (s *Server) full(r request, c *Call, err *fault.Error) {
 	defer s.keep(buf)
 	*buf = s.appendResult(*buf, r.id, r.modern, &result)
 	_ = r.send(*buf) // a transport that fails ends the session itself
+}
+
+// maxHostSession bounds the name of a host's session in bytes.
+const maxHostSession = 128
+
+// hostSession returns the name that the host gives its session, if it is short
+// and printable.
+func hostSession(meta mcpwire.Object) string {
+	named, present := meta.Get("sessionId")
+	if !present {
+		return ""
+	}
+	name, err := named.String()
+	if err != nil || len(name) > maxHostSession || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return ""
+	}
+	return name
 }
 
 // progressToken returns the token in its own bytes if it is a string or number.

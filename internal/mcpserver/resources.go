@@ -174,7 +174,7 @@ func uriOf(r request) (string, error) {
 // enter registers a request that isn't answered at once; the call is nil where
 // there is no place for it, which is answered.
 func (s *Server) enter(ctx context.Context, r request, as *Tool) (context.Context, *Call) {
-	c := &Call{Tool: as, Session: r.session, id: r.id, modern: r.modern, send: r.send, admit: r.admit, token: progressToken(r.meta), places: &s.loads}
+	c := &Call{Tool: as, Session: r.session, id: r.id, modern: r.modern, send: r.send, admit: r.admit, token: progressToken(r.meta), places: &s.loads, HostSession: hostSession(r.meta)}
 	ctx, c.cancel = context.WithCancel(ctx)
 	if full := r.session.register(c); full != nil {
 		c.cancel()

@@ -42,9 +42,9 @@ func OfAction(a core.Action) Rating {
 
 var readOnly = Rating{Class: core.ReadOnly}
 
-// tools rates the tools that postern itself offers. write_file, edit_file and
-// move_file have the class that they have with undo; until it exists their
-// results say undoable: false.
+// tools rates the tools that postern itself offers, as they are with undo. A call
+// that does away with what undo does not cover is destructive, which its result
+// says.
 var tools = map[string]Rating{
 	"read_file":                 readOnly,
 	"read_text_file":            readOnly,
@@ -115,3 +115,14 @@ func Check(op, resource string, p Preconditions, r Required, etag, discards stri
 	}
 	return nil
 }
+
+// shownOnly are the fields of a tool that change nothing of what it does: the
+// agent's own words about the call. The list is closed: of any other tool every
+// field counts, whatever its name.
+var shownOnly = map[[2]string][]string{
+	{"claude-code", "Bash"}: {"description"},
+}
+
+// ShownOnly returns the names of the fields of a tool that are drawn as the
+// agent's words and bind no approval.
+func ShownOnly(server, tool string) []string { return shownOnly[[2]string{server, tool}] }

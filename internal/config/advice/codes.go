@@ -39,8 +39,8 @@ func codes() map[fault.Code]Step {
 		fault.PolicyAsk:    say(InPolicy, ""),
 
 		fault.GrantStale:    say(InCall, "call again: what is there now is what is decided about"),
-		fault.GrantExpired:  say(InNothing, notHere),
-		fault.GrantRevoked:  say(InNothing, notHere),
+		fault.GrantExpired:  say(InCall, "call again: a person is asked anew"),
+		fault.GrantRevoked:  say(InCall, "call again: a person is asked anew, unless the agent is paused (postern grants says so)"),
 		fault.GrantMismatch: say(InCall, "call again: the policy in force then decides"),
 
 		fault.PreconditionFailed: say(InCall, "read it again and call with what is there now, its etag as ifMatch"),

@@ -26,6 +26,7 @@ import (
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/state/audit/seal"
+	"github.com/postern-gate/postern/internal/state/secret"
 )
 
 const (
@@ -106,7 +107,7 @@ type fate uint8
 const (
 	counted fate = iota // a call that changed nothing: its number is told later
 	kept                // what happened can't be told again: tried later
-	refused             // an intent: the caller is told and does nothing
+	refused             // the caller is told: of an intent it does nothing, a watcher says it later
 )
 
 // batch is lines that are written together.
@@ -171,7 +172,7 @@ func (l *Log) Record(e core.Event, sync bool) error {
 
 func fateOf(e core.Event) fate {
 	switch {
-	case e.Phase == core.PhaseIntent:
+	case e.Phase == core.PhaseIntent, e.Phase == core.PhaseOutside:
 		return refused
 	case e.Phase == core.PhaseDecision && e.Code == "":
 		return counted
@@ -189,7 +190,7 @@ func (l *Log) ready() error {
 	if l.enc.key != nil {
 		return nil
 	}
-	key, err := loadKey(l.keyFile("paths"))
+	key, err := secret.Load(l.keyFile("paths"))
 	if err != nil {
 		l.lost++
 		l.problem = unwritable("the key for names can't be used", err)

@@ -22,6 +22,7 @@ import (
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/internal/state"
 	"github.com/postern-gate/postern/internal/state/audit/seal"
+	"github.com/postern-gate/postern/internal/state/secret"
 )
 
 func opened(t *testing.T) (*Log, string) {
@@ -313,12 +314,12 @@ func TestKey(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			keys[i], _ = loadKey(path)
+			keys[i], _ = secret.Load(path)
 		}()
 	}
 	wg.Wait()
 	for _, k := range keys {
-		if len(k) != keySize || !bytes.Equal(k, keys[0]) {
+		if len(k) != secret.Size || !bytes.Equal(k, keys[0]) {
 			t.Fatalf("keys differ: %x, %x", k, keys[0])
 		}
 	}
@@ -328,7 +329,7 @@ func TestKey(t *testing.T) {
 	if err := os.WriteFile(path, []byte("short"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := loadKey(path); err == nil {
+	if _, err := secret.Load(path); err == nil {
 		t.Error("a key of the wrong size was taken")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/state/audit/seal"
 	"github.com/postern-gate/postern/internal/state/audit/segment"
+	"github.com/postern-gate/postern/internal/state/secret"
 )
 
 const logKey = "log"
@@ -107,7 +108,7 @@ func (l *Log) create() error {
 
 func (l *Log) placeKey(key seal.Key) error {
 	path := l.keyFile(logKey)
-	if err := linkNew(path, key.Bytes()); err != nil {
+	if err := secret.Write(path, key.Bytes()); err != nil {
 		return unwritable("the key of the log can't be made", err)
 	}
 	if err := syncDir(filepath.Dir(path)); err != nil {

@@ -16,7 +16,8 @@ import (
 
 // encoder writes events as JSON lines. The names and their order are a
 // promise: t agent op decision reason source session corr policy level event
-// in every record; resource code was found n where there is something to say.
+// in every record; resource code was found n approval kind approver shown where
+// there is something to say.
 type encoder struct {
 	key    []byte
 	hashed bool // no name of a file is told, only its hash
@@ -26,7 +27,7 @@ func (e encoder) append(b []byte, ev core.Event) []byte {
 	b = begin(b, ev.Time)
 	b = field(b, "agent", ev.Subject.Agent)
 	b = field(b, "op", ev.Action.String())
-	b = field(b, "decision", ev.Verdict.Decision.String())
+	b = field(b, "decision", decided(ev))
 	b = field(b, "reason", ev.Verdict.Reason.String())
 	b = field(b, "source", ev.Subject.Source)
 	b = field(b, "session", ev.Subject.Session)
@@ -38,6 +39,12 @@ func (e encoder) append(b []byte, ev core.Event) []byte {
 	b = optional(b, "code", ev.Code)
 	b = optional(b, "was", ev.Was)
 	b = optional(b, "found", ev.Found)
+	b = optional(b, "approval", ev.Approval.ID)
+	b = optional(b, "kind", ev.Approval.Kind)
+	b = optional(b, "approver", ev.Approval.Approver)
+	b = optional(b, "shown", ev.Approval.Shown)
+	b = optional(b, "undoes", ev.Undoes)
+	b = number(b, ev.Outside.N)
 	return append(b, "}\n"...)
 }
 
@@ -66,11 +73,24 @@ func (e encoder) appendOwn(b []byte, at time.Time, o own) []byte {
 		b = field(b, f[0], f[1])
 	}
 	b = optional(b, "resource", o.resource)
-	if o.n != 0 {
-		b = append(b, `,"n":`...)
-		b = strconv.AppendInt(b, o.n, 10)
-	}
+	b = number(b, o.n)
 	return append(b, "}\n"...)
+}
+
+// decided is none where nobody decided anything.
+func decided(ev core.Event) string {
+	if ev.Phase == core.PhaseOutside {
+		return "none"
+	}
+	return ev.Verdict.Decision.String()
+}
+
+// number is the field n, which is left out for nothing.
+func number(b []byte, n int64) []byte {
+	if n == 0 {
+		return b
+	}
+	return strconv.AppendInt(append(b, `,"n":`...), n, 10)
 }
 
 // begin begins a record.

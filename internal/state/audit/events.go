@@ -24,6 +24,26 @@ const (
 	OutcomeUnknown Event = "outcome_unknown"
 )
 
+// The codes of what people are asked and answer.
+const (
+	Asked     Event = "asked"
+	Approved  Event = "approved"
+	Denied    Event = "denied"
+	Withdrawn Event = "withdrawn"
+	Spent     Event = "spent"
+	Revoked   Event = "revoked"
+	Expired   Event = "expired"
+	Paused    Event = "paused"
+	Resumed   Event = "resumed"
+)
+
+// The codes of what a watcher of the roots saw. It decides nothing.
+const (
+	Watching      Event = "watching"
+	Outside       Event = "outside"
+	OutsideMissed Event = "outside_missed"
+)
+
 // The codes of what happened to the log itself.
 const (
 	TornTail         Event = "torn_tail"
@@ -62,6 +82,18 @@ func Events() []Explained {
 		{Outcome, "the change was made", second},
 		{Failure, "the call failed; `code` says why. Of a change that was begun there is an intent before", refused},
 		{OutcomeUnknown, "a process ended between intent and outcome; `found` says how its target compares with `was`", done},
+		{Asked, "a person is asked; `approval` is the id of the question, `reason` the rule that asks", second},
+		{Approved, "a person said yes, as `approver` tells; `kind` is how far it reaches, `shown` the digest of what was shown", done},
+		{Denied, "a person said no", done},
+		{Withdrawn, "the client took its call back, or went away, while a person was asked; nothing is done for it", second},
+		{Spent, "a yes was used for the call; an `intent` of the same `corr` follows where something is changed", before},
+		{Revoked, "a person took a yes back: nothing is done by it any more", done},
+		{Expired, "a question or a yes ended by itself; `reason` says why", second},
+		{Paused, "the agent is asked about nothing and spends nothing until it is resumed", done},
+		{Resumed, "a person ended the pause", done},
+		{Watching, "from here on changes of `n` folders by other programs are recorded; `reason` says what is left out. `corr` is the same in all that this watcher records", second},
+		{Outside, "another program changed a file; `op` is how it ended: made, written, or removed. With `n` it stands for that many changes whose names are not told: too many at once, or hidden by the policy", second},
+		{OutsideMissed, "there may be changes that are not recorded; `reason` says why", second},
 		{TornTail, "a crash left a line without its end; its `n` bytes were moved to the file that `resource` names", soon},
 		{Garbage, "the line at `resource` is not a record; it stays where it is", soon},
 		{SegmentVanished, "the segment `resource` was removed while it was in use; the log goes on from its last checkpoint", soon},
@@ -82,6 +114,10 @@ func eventOf(e core.Event) Event {
 		return Intent
 	case e.Phase == core.PhaseUnknown:
 		return OutcomeUnknown
+	case e.Phase == core.PhaseApproval:
+		return Event(e.Approval.Event)
+	case e.Phase == core.PhaseOutside:
+		return Event(e.Outside.Event)
 	case e.Phase == core.PhaseOutcome && e.Code != "":
 		return Failure
 	case e.Phase == core.PhaseOutcome:

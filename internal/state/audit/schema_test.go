@@ -22,7 +22,7 @@ import (
 // follow where there is something to say.
 var (
 	always = []string{"t", "agent", "op", "decision", "reason", "source", "session", "corr", "policy", "level", "event"}
-	some   = []string{"resource", "code", "was", "found", "n"}
+	some   = []string{"resource", "code", "was", "found", "undoes", "n", "approval", "kind", "approver", "shown"}
 )
 
 func eventSchema(t *testing.T) (*jsonschema.Schema, *jsonschema.Resolved) {
@@ -61,6 +61,18 @@ func written() map[Event][]byte {
 	add(func(c *core.Event) {
 		c.Phase, c.Found, c.Subject.Level = core.PhaseUnknown, "unreadable", core.LevelNone
 	})
+	for _, x := range []Event{Asked, Approved, Denied, Withdrawn, Spent, Revoked, Expired, Paused, Resumed} {
+		add(func(c *core.Event) {
+			c.Phase = core.PhaseApproval
+			c.Approval = core.Approval{Event: string(x), ID: "0123abcd", Kind: "once", Approver: "terminal", Shown: strings.Repeat("0f", 32)}
+		})
+	}
+	for _, x := range []Event{Watching, Outside, OutsideMissed} {
+		add(func(c *core.Event) {
+			c.Phase, c.Outside = core.PhaseOutside, core.Outside{Event: string(x), N: 3}
+			c.Subject = core.Subject{Source: "watcher"}
+		})
+	}
 	for _, x := range Events() {
 		if all[x.Event] == nil {
 			all[x.Event] = enc.appendOwn(nil, time.Unix(0, 0), own{event: x.Event, reason: "why", resource: "000001.jsonl:7", n: -3})
@@ -142,6 +154,7 @@ func TestSchemaCombinations(t *testing.T) {
 		Decision: {"was": "absent"}, Outcome: {"code": "io.failed"}, Refusal: {"code": nil}, Failure: {"code": nil},
 		OutcomeUnknown: {"found": nil}, Intent: {"found": "absent"}, Garbage: {"corr": nil, "decision": "allow"},
 		Preview: {"corr": ""}, Pruned: {"event": "decision"}, Renewed: {"op": "fs.read"},
+		Asked: {"approval": "0123"}, Approved: {"kind": "always"}, Spent: {"shown": "0f"}, Denied: {"code": "policy.denied"}, Expired: {"was": "absent"},
 	}
 	lines := written()
 	for code, change := range refused {

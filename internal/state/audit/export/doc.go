@@ -53,6 +53,21 @@ func broken(event string) bool {
 // isFile reports whether the record is about a name in a file system.
 func isFile(r *records.Record) bool { return strings.HasPrefix(r.Op, "fs.") }
 
+// undecided reports whether the record is one that nobody decided about: of the
+// log itself, or of what another program did.
+func undecided(r *records.Record) bool { return r.Op == logOp || r.Source == "watcher" }
+
+// aboutApproval reports whether the record is about a question to a person or
+// its answer: nothing was done to the file that it names.
+func aboutApproval(r *records.Record) bool {
+	switch r.Event {
+	case "asked", "approved", "denied", "withdrawn", "spent", "revoked", "expired", "paused", "resumed":
+		return true
+	default:
+		return false
+	}
+}
+
 // split takes root://name apart. A private name, which is a class and a hash,
 // has no root.
 func split(resource string) (root, name string) {

@@ -49,6 +49,11 @@ func cases() map[string]records.Record {
 			file(r)
 			r.Decision = "ask"
 		}),
+		"asked": with("fs.delete", "asked", func(r *records.Record) { file(r); r.Decision, r.Approval = "ask", "0123abcd" }),
+		"answered": with("fs.delete", "approved", func(r *records.Record) {
+			file(r)
+			r.Approval, r.Kind, r.Approver, r.Shown, r.Source = "0123abcd", "once", "terminal", "0f", "terminal"
+		}),
 		"unknown": with("fs.write", "outcome_unknown", func(r *records.Record) { file(r); r.Was, r.Found = "e", "changed" }),
 		"missing": with("fs.read", "refusal", func(r *records.Record) { file(r); r.Code = "path.missing" }),
 		"refused": with("fs.read", "refusal", func(r *records.Record) {
@@ -62,6 +67,10 @@ func cases() map[string]records.Record {
 		}),
 		"program": with("proc.exec", "refusal", func(r *records.Record) {
 			r.Resource, r.Code, r.Source, r.Decision = "/usr/bin/git", "policy.denied", "run", "deny"
+		}),
+		"outside": with("fs.write", "outside", func(r *records.Record) {
+			file(r)
+			r.Agent, r.Decision, r.Source, r.Level = "", "none", "watcher", "none"
 		}),
 		"full":      with("log", "audit_full", log),
 		"unread":    with("log", "reads_unrecorded", func(r *records.Record) { log(r); r.N = 3 }),
@@ -108,7 +117,11 @@ func TestEveryEvent(t *testing.T) {
 			names[event] = true
 		}
 		r := records.Record{Op: "fs.write", Decision: "allow", Event: event}
-		if e := OCSF(&r, Origin{}); e.Metadata.EventCode != event || e.TypeUID != 100103 {
+		class := 100103
+		if aboutApproval(&r) { // nothing was done to the file
+			class = 600399
+		}
+		if e := OCSF(&r, Origin{}); e.Metadata.EventCode != event || e.TypeUID != class {
 			t.Errorf("%s: %+v", event, e)
 		}
 		if event == "decision" || event == outcomeUnknown {

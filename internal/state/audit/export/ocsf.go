@@ -120,6 +120,10 @@ type OCSFUnmapped struct {
 	Was      string `json:"was,omitempty"`
 	Found    string `json:"found,omitempty"`
 	N        int64  `json:"n,omitempty"`
+	Approval string `json:"approval,omitempty"`
+	Kind     string `json:"kind,omitempty"`
+	Approver string `json:"approver,omitempty"`
+	Shown    string `json:"shown,omitempty"`
 }
 
 // value is one of an enumeration, with its caption.
@@ -151,7 +155,7 @@ func OCSF(r *records.Record, o Origin) OCSFEvent {
 			Product: OCSFProduct{"Postern", "Postern", o.Version}, CorrelationUID: r.Corr,
 		},
 		Actor:    OCSFActor{AppName: r.Agent},
-		Unmapped: OCSFUnmapped{r.Op, r.Decision, r.Source, r.Level, r.Was, r.Found, r.N},
+		Unmapped: OCSFUnmapped{r.Op, r.Decision, r.Source, r.Level, r.Was, r.Found, r.N, r.Approval, r.Kind, r.Approver, r.Shown},
 	}
 	switch {
 	case r.Op == logOp:
@@ -180,7 +184,7 @@ func (e *OCSFEvent) classify(r *records.Record, o Origin) {
 	}
 	var activity value
 	switch {
-	case isFile(r):
+	case isFile(r) && !aboutApproval(r):
 		e.class(value{1, "File System Activity"}, value{1, "System Activity"})
 		activity = fileActivities[r.Op]
 		e.Device, e.File = here, file(r)
@@ -194,7 +198,9 @@ func (e *OCSFEvent) classify(r *records.Record, o Origin) {
 	default:
 		e.class(value{3, "API Activity"}, value{6, "Application Activity"})
 		e.SrcEndpoint, e.API = here, &OCSFAPI{Operation: r.Op}
-		if server, tool := split(r.Resource); r.Op == toolCall && server != "" {
+		if aboutApproval(r) {
+			e.API.Operation = "approval." + r.Event
+		} else if server, tool := split(r.Resource); r.Op == toolCall && server != "" {
 			e.API = &OCSFAPI{tool, &OCSFService{server}}
 		}
 		if r.Resource != "" {
@@ -203,7 +209,7 @@ func (e *OCSFEvent) classify(r *records.Record, o Origin) {
 	}
 	if activity.id == 0 {
 		activity = value{99, r.Op}
-		if r.Op == logOp {
+		if r.Op == logOp || aboutApproval(r) {
 			activity.caption = r.Event
 		}
 	}
@@ -238,7 +244,7 @@ func (e *OCSFEvent) severity(r *records.Record) {
 	switch {
 	case broken(r.Event):
 		v = value{4, "High"}
-	case r.Event == outcomeUnknown, r.Event == "reads_unrecorded":
+	case r.Event == outcomeUnknown, r.Event == "reads_unrecorded", r.Event == "outside_missed":
 		v = value{3, "Medium"}
 	case r.Event == refusal, r.Event == failure, r.Event == "torn_tail", r.Event == "clock_back":
 		v = value{2, "Low"}
@@ -258,7 +264,7 @@ func (e *OCSFEvent) status(r *records.Record) {
 	case intent, preview:
 		v = value{99, r.Event}
 	}
-	if r.Op == logOp {
+	if undecided(r) || aboutApproval(r) {
 		v = value{99, r.Event}
 	}
 	e.StatusID, e.Status = v.id, v.caption
@@ -268,7 +274,7 @@ func (e *OCSFEvent) status(r *records.Record) {
 func (e *OCSFEvent) disposition(r *records.Record) {
 	action, disposition := value{1, "Allowed"}, value{1, "Allowed"}
 	switch {
-	case r.Op == logOp:
+	case undecided(r), aboutApproval(r):
 		action, disposition = value{99, r.Event}, value{17, "Logged"}
 	case r.Event == refusal && r.Decision != allow:
 		action, disposition = value{2, "Denied"}, value{2, "Blocked"}

@@ -108,12 +108,12 @@ func otelAttributes(r *records.Record) []OTelAttribute {
 		a.text("postern.session", r.Session)
 	}
 	server, name := split(r.Resource)
-	if r.Op == toolCall && server != "" {
+	if r.Op == toolCall && !aboutApproval(r) && server != "" {
 		a.text("gen_ai.operation.name", "execute_tool")
 		a.text("gen_ai.tool.name", name)
 		a.text("postern.server", server)
 	}
-	if isFile(r) && server != "" {
+	if isFile(r) && !aboutApproval(r) && server != "" {
 		a.text("file.path", r.Resource)
 	}
 	if r.Event == refusal || r.Event == failure {
@@ -129,6 +129,10 @@ func otelAttributes(r *records.Record) []OTelAttribute {
 	a.text("postern.code", r.Code)
 	a.text("postern.was", r.Was)
 	a.text("postern.found", r.Found)
+	a.text("postern.approval", r.Approval)
+	a.text("postern.kind", r.Kind)
+	a.text("postern.approver", r.Approver)
+	a.text("postern.shown", r.Shown)
 	if r.N != 0 {
 		a = append(a, OTelAttribute{"postern.n", OTelValue{IntValue: strconv.FormatInt(r.N, 10)}})
 	}

@@ -16,7 +16,9 @@ type Filter struct {
 	Agent, Decision, Event, Corr, Session, Source string // equal
 	Op, Code                                      string // equal, or the beginning where it ends in a star, as "fs.*"
 	Resource                                      Resource
-	Since, Until                                  time.Time // the first one is in, the second one not
+	// Text occurs in a field that is shown, in lower or upper case.
+	Text         string
+	Since, Until time.Time // the first one is in, the second one not
 }
 
 // Zero reports whether the filter chooses every line.
@@ -40,8 +42,21 @@ func (f *Filter) Match(e *Entry) bool {
 			return false
 		}
 	}
-	return fits(f.Op, r.Op) && fits(f.Code, r.Code) && f.Resource.match(r.Resource) &&
+	return f.occurs(r) && fits(f.Op, r.Op) && fits(f.Code, r.Code) && f.Resource.match(r.Resource) &&
 		(f.Since.IsZero() || !r.Time.Before(f.Since)) && (f.Until.IsZero() || r.Time.Before(f.Until))
+}
+
+func (f *Filter) occurs(r *Record) bool {
+	if f.Text == "" {
+		return true
+	}
+	text := strings.ToLower(f.Text)
+	for _, field := range r.fields() {
+		if strings.Contains(strings.ToLower(*field.text), text) {
+			return true
+		}
+	}
+	return false
 }
 
 func fits(pattern, s string) bool {

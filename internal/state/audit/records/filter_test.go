@@ -42,6 +42,8 @@ func TestFilter(t *testing.T) {
 		"another code":     {Filter{Code: "path.*"}, record, false},
 		"corr":             {Filter{Corr: "d"}, record, false},
 		"session":          {Filter{Session: "t"}, record, false},
+		"a text":           {Filter{Text: "SRC/main"}, record, true},
+		"a text nowhere":   {Filter{Text: "src/other"}, record, false},
 		"source":           {Filter{Source: "hook"}, record, false},
 		"all must fit":     {Filter{Agent: "codex", Op: "fs.read"}, record, false},
 		"since is in":      {Filter{Since: at}, record, true},

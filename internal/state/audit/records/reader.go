@@ -241,6 +241,42 @@ func (r *Reader) Each(ctx context.Context, visit func(Entry) error) error {
 	return ctx.Err()
 }
 
+// EachWith is Each for the records whose line has the text in it; the others are
+// not parsed, which is what takes the time.
+func (r *Reader) EachWith(ctx context.Context, text []byte, visit func(Entry) error) error {
+	for ctx.Err() == nil {
+		e, err := r.leaf()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil && bytes.Contains(e.Text, text) {
+			e.Record, e.Err = Parse(e.Text)
+			err = visit(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// Since is where records of that time or later begin, or a place before it: a
+// segment that was written last before it has none.
+func Since(dir string, at time.Time) (Cursor, error) {
+	files, err := list(dir)
+	if err != nil {
+		return Cursor{}, err
+	}
+	var from Cursor
+	for _, f := range files {
+		info, err := os.Lstat(f.Path)
+		if err == nil && info.ModTime().Before(at) {
+			from = Cursor{Segment: f.Number + 1}
+		}
+	}
+	return from, nil
+}
+
 func (r *Reader) each(ctx context.Context, visit func(Entry) error) error {
 	for ctx.Err() == nil {
 		e, err := r.Next()

@@ -38,7 +38,12 @@ type Record struct {
 	Code     string
 	Was      string
 	Found    string
+	Undoes   string
 	N        int64
+	Approval string
+	Kind     string
+	Approver string
+	Shown    string
 }
 
 // start is how every record begins.
@@ -53,7 +58,7 @@ type field struct {
 // required are the fields that every record has besides its time.
 const required = 10
 
-func (r *Record) fields() [required + 4]field {
+func (r *Record) fields() [required + 9]field {
 	return [...]field{
 		{"agent", &r.Agent},
 		{"op", &r.Op},
@@ -69,6 +74,11 @@ func (r *Record) fields() [required + 4]field {
 		{"code", &r.Code},
 		{"was", &r.Was},
 		{"found", &r.Found},
+		{"approval", &r.Approval},
+		{"kind", &r.Kind},
+		{"approver", &r.Approver},
+		{"shown", &r.Shown},
+		{"undoes", &r.Undoes},
 	}
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package audit
+// Package secret keeps the keys of the state directory: random files that are
+// made at first use, whole or not at all, by whichever process is first.
+package secret
 
 import (
 	"crypto/rand"
@@ -10,14 +12,15 @@ import (
 	"path/filepath"
 )
 
-const keySize = 32
+// Size is the length of a key in bytes.
+const Size = 32
 
-// loadKey returns the key at path, made at first use with the folder that it is
+// Load returns the key at path, made at first use with the folder that it is
 // in, though not with the state directory. Of several processes
 // that make it at once the first link wins and all read that one.
-func loadKey(path string) ([]byte, error) {
+func Load(path string) ([]byte, error) {
 	key, err := os.ReadFile(path)
-	if err == nil && len(key) != keySize {
+	if err == nil && len(key) != Size {
 		return nil, errors.New("the key file has the wrong size")
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -26,15 +29,17 @@ func loadKey(path string) ([]byte, error) {
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	fresh := make([]byte, keySize)
+	fresh := make([]byte, Size)
 	_, _ = rand.Read(fresh) // never fails: crypto/rand ends the program instead
-	if err := linkNew(path, fresh); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := Write(path, fresh); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	return os.ReadFile(path)
 }
 
-func linkNew(path string, data []byte) error {
+// Write makes the file at path, whole or not at all, readable by this user
+// alone; the error is fs.ErrExist where there is one.
+func Write(path string, data []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".key-*")
 	if err != nil {
 		return err

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enforce
+
+import (
+	"context"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+)
+
+// approve asks once. A person is bothered only for what could be done.
+func (c *crossing) approve(ctx context.Context) error {
+	if c.verdict.Decision != core.Ask || c.asked != nil {
+		return nil
+	}
+	if err := c.look(ctx); err != nil {
+		return err
+	}
+	return c.ask(ctx)
+}
+
+// look runs the check, which collects anew what goes with a folder, and finds
+// out whether the effect could be undone.
+func (c *crossing) look(ctx context.Context) error {
+	c.tree, c.counts = beneath{}, c.verdict.Decision == core.Ask
+	if c.check == nil {
+		return nil
+	}
+	if err := c.check(ctx); err != nil {
+		return err
+	}
+	return c.cover(ctx)
+}
+
+func (c *crossing) ask(ctx context.Context) error {
+	if c.tool != nil {
+		if err := c.readArguments(c.given); err != nil {
+			return err
+		}
+	}
+	q := c.question()
+	if c.gate.o.Approver == nil {
+		return &fault.Error{
+			Code: fault.PolicyAsk, Op: c.action.String(), Resource: q.Request.Resource.String(),
+			Rule: c.verdict.Reason.String() + ", and nobody can be asked", Hint: c.allowHint(),
+		}
+	}
+	yes, err := c.gate.o.Approver.Approve(ctx, q)
+	if err == nil && yes == nil {
+		err = &fault.Error{Code: fault.Bug, Op: c.action.String(), Rule: "the approver answered nothing"}
+	}
+	if err != nil {
+		return err
+	}
+	c.asked, c.yes = q, yes
+	return nil
+}
+
+// spend uses the yes, for what is held now.
+func (c *crossing) spend(ctx context.Context) error {
+	if c.verdict.Decision != core.Ask {
+		return nil
+	}
+	if c.yes == nil {
+		return &fault.Error{Code: fault.Bug, Op: c.action.String(), Rule: "nobody was asked"}
+	}
+	now := c.question()
+	err := c.asked.same(now)
+	if err != nil {
+		return err
+	}
+	corr, err := c.yes.Spend(ctx, now)
+	if err == nil && corr != "" {
+		c.corr = corr
+	}
+	return err
+}
+
+// about is what a person is asked about: the tool of a guarded handler, else
+// the first operand and what is there now.
+func (c *crossing) about() (core.Resource, string) {
+	if c.tool != nil {
+		return c.tool.resource(), ""
+	}
+	return c.operands[0].name.Resource(), c.operands[0].etag()
+}
+
+// allowHint names the file and the rule in which a person can allow it: the
+// place of the rule that asks, or else where a rule of one's own belongs.
+func (c *crossing) allowHint() string {
+	at := "in the policy file"
+	switch pos := c.verdict.Reason.Pos; {
+	case pos.Line > 0:
+		at = "at " + pos.String()
+	case c.gate.o.PolicyFile != "":
+		at = "in " + c.gate.o.PolicyFile
+	}
+	section := "rules: "
+	if c.verdict.Reason.Step == core.StepAgent {
+		section = "agents: " + c.gate.o.Subject.Agent + ": "
+	}
+	return "allow it " + at + " under " + section + c.decided.String()
+}
+
+// stale refuses early when an operand isn't what a person was asked about.
+func (c *crossing) stale() error {
+	if c.asked == nil {
+		return nil
+	}
+	for i, o := range c.asked.Objects {
+		if now := c.operands[i].object(); now.State != o.State || now.Resource != o.Resource {
+			return &fault.Error{Code: fault.GrantStale, Op: c.action.String()}
+		}
+	}
+	return nil
+}

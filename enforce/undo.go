@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enforce
+
+import (
+	"context"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/internal/state/undo"
+)
+
+// Person is who takes changes back. Their undo isn't decided by the policy: it
+// brings back what was there before. It goes through the same crossing, with
+// the same locks, journal and records, stays beneath the roots that the changes
+// were made in, follows no link, and touches no file of postern's own.
+type Person struct {
+	Subject core.Subject
+	Decider Decider  // names what a record may not spell out
+	Protect []string // postern's own files
+}
+
+// Undo carries out a plan, the newest change first, and returns what became of
+// each step. It is a change itself, under the returned id. A step that can't be
+// made is left out, and the others are made.
+func (s *State) Undo(ctx context.Context, p *UndoPlan, by Person) (id string, err error) {
+	done, err := s.undo.Alone(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	// Somebody else may have undone it meanwhile.
+	fresh, err := s.PlanUndo(p.Select)
+	if err != nil {
+		return "", err
+	}
+	*p = *fresh
+	r := undoRun{state: s, by: by, id: newID(), index: p.index, gates: map[undo.Place]*Gate{}, left: map[pathguard.Facts]bool{}}
+	defer r.close()
+	for i := range p.Steps {
+		step := &p.Steps[i]
+		if step.Problem != "" && step.Problem != UndoConflict {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return r.used, &fault.Error{Code: fault.Cancelled, Op: "undo", Retry: true, Err: err}
+		}
+		step.Problem, step.Why = r.step(ctx, i, step.entered)
+		step.Done = step.Problem == ""
+	}
+	return r.used, nil
+}
+
+// undoRun is one undo on its way.
+type undoRun struct {
+	state *State
+	by    Person
+	id    string
+	used  string // the id once something was done under it
+	index *undo.Index
+	gates map[undo.Place]*Gate
+	left  map[pathguard.Facts]bool // what its own steps left
+}
+
+// leave notes what a step left, and what that made of the folders above: none
+// of it is a change that somebody made since.
+func (r *undoRun) leave(g *Gate, e *undo.Entered, now pathguard.Facts) {
+	r.left[now] = true
+	places := []undo.Place{e.Place}
+	if e.To != nil {
+		places = append(places, *e.To)
+	}
+	for _, p := range places {
+		names, err := g.o.Workspace.Parse(p.String())
+		if err != nil || len(names) == 0 {
+			continue
+		}
+		for n, ok := names[0].Parent(); ok; n, ok = n.Parent() {
+			r.left[facts(n)] = true
+		}
+	}
+}
+
+func (r *undoRun) close() {
+	for _, g := range r.gates {
+		for _, root := range g.o.Workspace.Roots() {
+			_ = root.Close()
+		}
+	}
+}
+
+// step takes one step back and says what was in the way.
+func (r *undoRun) step(ctx context.Context, n int, e *undo.Entered) (problem, why string) {
+	g, err := r.gate(e.Place)
+	if err != nil {
+		return UndoFailed, fault.As(err).Because()
+	}
+	if tops, err := g.o.Workspace.Parse(e.Root + "://"); err != nil || len(tops) != 1 {
+		return UndoFailed, "its root can't be named"
+	} else if why := e.Astray(tops[0]); why != "" {
+		return UndoConflict, why
+	}
+	b := takeBack{gate: g, log: r.state.undo, index: r.index, e: e, id: r.id, n: n, left: r.left}
+	now, err := b.run(ctx)
+	switch code := fault.CodeOf(err); {
+	case err == nil:
+		r.used = r.id
+		r.index.Equate(now, e.Was)
+		if e.Do == undo.Remove && e.How == "" {
+			r.index.Remade(now, e.Was)
+		}
+		r.leave(g, e, now)
+		return "", ""
+	case code == fault.PreconditionFailed, code == fault.PathMissing, code == fault.PathSymlink, code == fault.PathEscape:
+		return UndoConflict, fault.As(err).Because()
+	case b.lost != "":
+		return UndoFinal, b.lost
+	default:
+		return UndoFailed, fault.As(err).Because()
+	}
+}
+
+// gate is one over the root that a step was made in.
+func (r *undoRun) gate(p undo.Place) (*Gate, error) {
+	key := undo.Place{Root: p.Root, Path: p.Path}
+	if g := r.gates[key]; g != nil {
+		return g, nil
+	}
+	root, err := pathguard.OpenRoot(p.Path, pathguard.Options{Name: p.Root, Forbidden: []string{r.state.Path()}})
+	if err != nil {
+		return nil, err
+	}
+	ws, err := pathguard.NewWorkspace(root)
+	if err == nil {
+		err = ws.Protect(append([]string{r.state.Path()}, r.by.Protect...)...)
+	}
+	if err != nil {
+		_ = root.Close()
+		return nil, err
+	}
+	g, err := New(Options{
+		Workspace: ws, Decider: byPerson{r.by.Decider}, Recorder: r.state, Locker: r.state, Keeper: r.state, Subject: r.by.Subject,
+	})
+	if err != nil {
+		_ = root.Close()
+		return nil, err
+	}
+	r.gates[key] = g
+	return g, nil
+}
+
+// byPerson allows what a person does, and knows which names are not told.
+type byPerson struct{ Decider }
+
+func (d byPerson) Evaluate(q core.Request) core.Verdict {
+	return core.Verdict{
+		Decision: core.Allow,
+		Reason:   core.Reason{Decision: core.Allow, Step: core.StepRule, Rule: "undo", Why: "a person takes a change back"},
+		Class:    d.Decider.Evaluate(q).Class,
+	}
+}
+
+func (byPerson) ConfirmRequired(core.Action) bool { return false }
+func (byPerson) IfMatchRequired(core.Action) bool { return false }

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/prompt"
+	"github.com/postern-gate/postern/internal/state/grant"
+)
+
+type approveOptions struct {
+	session     bool
+	pattern     string
+	until       string
+	yes, asJSON bool
+	code        string
+}
+
+func newApprove(env *Env) *cobra.Command {
+	var o approveOptions
+	cmd := &cobra.Command{
+		Use:   "approve [flags] ID",
+		Short: "say yes to what an agent asks for, after seeing all of it",
+		Example: `  postern approve k3xq9m2d
+  postern approve --session k3xq9m2d              the identical call, in this session
+  postern approve --pattern 'project://src/**' k3xq9m2d
+  postern approve --until 2h k3xq9m2d             the identical call, in any session`,
+		Long: `shows the whole question on the terminal and takes the answer there. a yes is
+for once: for the same call, with the same arguments, on what is there now, in
+the same session, until the question's deadline; the agent has to call again
+
+--session and --until are for the identical call whatever is there by then,
+--pattern is for the operations asked about on every name that GLOB covers, in
+the same session for 8 hours. what has a code on its card is approved once each
+time; so are, but for the identical call, names of the built-in lists
+
+TIME is how long, as 30m, 2h or 1d, or when: 18:00, 2026-11-30 18:00; 7 days at
+most. without a terminal --yes stands for the answer: it prints the card and its
+digest, and where the card has a code a yes also wants --code CODE. in
+an agent's own shell --yes is refused`,
+		DisableFlagsInUseLine: true,
+		Args:                  exactly("ID"),
+		RunE:                  func(cmd *cobra.Command, args []string) error { return o.approve(cmd.Context(), env, args[0]) },
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return ids(env, pendingIDs), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	cmd.Flags().BoolVar(&o.session, "session", false, "for the identical call in this session, 8 hours at most")
+	textFlag(cmd, &o.pattern, "pattern", "GLOB", "for the same operations on what GLOB covers, in this session")
+	textFlag(cmd, &o.until, "until", "TIME", "for the identical call of this agent, until then")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "it is meant, don't ask")
+	textFlag(cmd, &o.code, "code", "CODE", "with --yes, the code that is on the card, where a yes wants one")
+	jsonFlag(cmd, &o.asJSON)
+	return cmd
+}
+
+// answer is the yes that the flags describe.
+func (o *approveOptions) answer(now time.Time) (grant.Answer, error) {
+	given := 0
+	for _, on := range []bool{o.session, o.pattern != "", o.until != ""} {
+		if on {
+			given++
+		}
+	}
+	switch {
+	case given > 1:
+		return grant.Answer{}, usage("postern approve", "--session, --pattern and --until exclude each other", "")
+	case o.code != "" && !o.yes:
+		return grant.Answer{}, usage("postern approve", "--code goes with --yes; on a terminal it is typed", "")
+	case o.session:
+		return grant.Answer{Kind: grant.Session}, nil
+	case o.pattern != "":
+		return grant.Answer{Kind: grant.Pattern, Pattern: o.pattern}, nil
+	case o.until != "":
+		at, ok := untilTime(o.until, now)
+		if !ok {
+			return grant.Answer{}, usage("postern approve", "--until: it is no time and no duration: "+o.until, "")
+		}
+		return grant.Answer{Kind: grant.Until, Life: at.Sub(now)}, nil
+	}
+	return grant.Answer{Kind: grant.Once}, nil
+}
+
+// untilTime reads how long, or when: the next time that a clock shows it.
+func untilTime(s string, now time.Time) (time.Time, bool) {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		if d, err := time.ParseDuration(days + "h"); err == nil {
+			return now.Add(24 * d), true
+		}
+	}
+	if d, err := time.ParseDuration(s); err == nil {
+		return now.Add(d), true
+	}
+	if at, err := time.ParseInLocation("15:04", s, now.Location()); err == nil {
+		at = time.Date(now.Year(), now.Month(), now.Day(), at.Hour(), at.Minute(), 0, 0, now.Location())
+		if !at.After(now) {
+			at = at.AddDate(0, 0, 1)
+		}
+		return at, true
+	}
+	for _, layout := range []string{"2006-01-02 15:04", time.DateTime, time.RFC3339} {
+		if at, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+func (o *approveOptions) approve(ctx context.Context, env *Env, id string) error {
+	yes, err := o.answer(time.Now())
+	if err != nil {
+		return err
+	}
+	if o.yes {
+		if err := aPerson(env, "approve"); err != nil {
+			return err
+		}
+	}
+	return deciding(env, false, func(s *grant.Store) error { //nolint:contextcheck // an interrupt does not keep a record from the disk
+		q, err := s.Question(ctx, id)
+		if err != nil {
+			return named(err, "approve")
+		}
+		var g *grant.Grant
+		if o.yes {
+			g, err = o.unasked(ctx, env, s, q, yes)
+		} else {
+			g, err = answered(ctx, env, s, q, yes)
+		}
+		if err != nil {
+			return named(err, "approve")
+		}
+		out := struct {
+			document
+			grantJSON
+		}{newDocument("approve"), grantOf(g)}
+		return answer(env.Out, o.asJSON, out, func(w io.Writer) { fmt.Fprintln(w, outcomeOf(g)) })
+	})
+}
+
+// answered shows the card on the terminal and takes the answer there.
+func answered(ctx context.Context, env *Env, s *grant.Store, q *grant.Question, yes grant.Answer) (*grant.Grant, error) {
+	t, err := personAt(env, "approve", "run it on a terminal, or add --yes")
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	g, err := prompt.Ask(ctx, s, t, q, yes)
+	switch {
+	case errors.Is(err, prompt.ErrLater):
+		return nil, &fault.Error{Code: fault.ConfirmMissing, Resource: q.ID, Rule: "it was not answered", Hint: "postern approve " + q.ID}
+	case errors.Is(err, prompt.ErrInterrupted):
+		return nil, &fault.Error{Code: fault.Cancelled, Resource: q.ID, Rule: "it was not answered", Hint: "postern approve " + q.ID}
+	}
+	return g, err
+}
+
+// unasked takes --yes for the answer, after printing what it is for.
+func (o *approveOptions) unasked(ctx context.Context, env *Env, s *grant.Store, q *grant.Question, yes grant.Answer) (*grant.Grant, error) {
+	card := prompt.Draw(q)
+	fmt.Fprint(env.Err, card.Text)
+	fmt.Fprintln(env.Err, "card sha256", card.Digest)
+	if card.Code != "" && o.code != card.Code {
+		fmt.Fprintln(env.Err, "code", card.Code)
+		why := "the code is wrong"
+		if o.code == "" {
+			why = q.ID
+		}
+		fmt.Fprintf(env.Err, "not answered: %s\nbecause: a yes to this wants its code\nnext: postern approve --yes --code %s %s\n", why, card.Code, q.ID)
+		return nil, exitCode(fault.ExitFailed)
+	}
+	yes.Approver, yes.Shown = byCommand, card.Digest
+	return s.Decide(ctx, q.ID, yes)
+}
+
+// outcomeOf says what was answered.
+func outcomeOf(g *grant.Grant) string {
+	if g.Kind == grant.No {
+		return "denied " + g.ID + ": " + what(&g.For)
+	}
+	line := "approved " + g.ID + ": " + what(&g.For) + where(&g.For) + ", " + reach(g) + ", until " + g.Deadline().Local().Format(time.DateTime)
+	if g.Kind == grant.Once {
+		line += "; the agent has to call again"
+	}
+	return line
+}

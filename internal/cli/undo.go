@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/enforce"
+)
+
+type undoOptions struct {
+	options
+	session           string
+	last, dryRun, yes bool
+	asJSON            bool
+}
+
+func newUndo(env *Env) *cobra.Command {
+	var o undoOptions
+	cmd := &cobra.Command{
+		Use:   "undo [flags] [ID]",
+		Short: "take back what was changed through postern",
+		Example: `  postern undo list
+  postern undo --last --dry-run
+  postern undo 3f2a9b0c1d2e-1c
+  postern undo --session 3f2a9b0c1d2e`,
+		Long: `takes back one change, all of a session, or the newest one: what was there
+before comes back with its mode, times and attributes, what was made is removed,
+what was moved gets its old name. the plan is shown first, and asked about on
+the terminal; without one it needs --yes
+
+a file that changed since is a conflict: it stays as it is, and the others are
+done. exit 1 says that something was left out. an undo has an id too, and to
+undo it is to redo
+
+what is done here is done by you: the policy is not asked. nothing outside the
+folders of the changes is touched, and no link is followed`,
+		DisableFlagsInUseLine: true,
+		Args:                  cobra.ArbitraryArgs,
+		RunE:                  func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), env, args) },
+		ValidArgsFunction:     cobra.NoFileCompletions,
+	}
+	textFlag(cmd, &o.session, "session", "S", "every change of this session")
+	cmd.Flags().BoolVar(&o.last, "last", false, "the newest change that is not taken back yet")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the plan, and change nothing")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "it is meant, don't ask")
+	policyFlag(cmd, &o.options)
+	jsonFlag(cmd, &o.asJSON)
+	cmd.AddCommand(newUndoList(env))
+	return cmd
+}
+
+type undoStepJSON struct {
+	Verb    string `json:"verb"`
+	Name    string `json:"name"`
+	To      string `json:"to,omitempty"`
+	Change  string `json:"change"`
+	Done    bool   `json:"done"`
+	Problem string `json:"problem,omitempty"`
+	Why     string `json:"why,omitempty"`
+}
+
+type undoJSON struct {
+	document
+	ID     string         `json:"id"` // of the undo, "" where nothing was done
+	DryRun bool           `json:"dry_run"`
+	Steps  []undoStepJSON `json:"steps"`
+}
+
+// selected is what the command line means.
+func (o *undoOptions) selected(args []string) (sel enforce.UndoSelect, err error) {
+	given := len(args)
+	if o.session != "" {
+		given++
+	}
+	if o.last {
+		given++
+	}
+	switch {
+	case len(args) > 1:
+		return sel, usage("postern undo", "one argument too many: "+args[1], "")
+	case given == 0:
+		return sel, usage("postern undo", "it doesn't say what to take back: an ID, --session or --last", "postern undo list")
+	case given > 1:
+		return sel, usage("postern undo", "an ID, --session and --last are three ways to say what: give one", "")
+	case len(args) == 1 && args[0] == "":
+		return sel, usage("postern undo", "the ID is empty", "postern undo list")
+	}
+	sel = enforce.UndoSelect{Session: o.session, Last: o.last}
+	if len(args) == 1 {
+		sel.ID = args[0]
+	}
+	return sel, nil
+}
+
+func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err error) {
+	sel, err := o.selected(args)
+	if err != nil {
+		return err
+	}
+	if o.yes && !o.dryRun {
+		if err := aPerson(env, "undo"); err != nil {
+			return err
+		}
+	}
+	w, state, err := o.state(env) //nolint:contextcheck // an older state directory is brought up to date whole
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, state.Close()) }() //nolint:contextcheck // an interrupt does not keep it from the disk
+	if err := state.Recover(ctx); err != nil {
+		return err
+	}
+	plan, err := state.PlanUndo(sel)
+	if err != nil {
+		return err
+	}
+	out := undoJSON{document: newDocument("undo"), DryRun: o.dryRun, Steps: undoSteps(plan)}
+	if o.dryRun || plan.Problems() == len(plan.Steps) {
+		return ended(answer(env.Out, o.asJSON, out, out.print), plan)
+	}
+	if !o.yes {
+		if !o.asJSON {
+			out.print(env.Out)
+		}
+		if err := askUndo(); err != nil {
+			return err
+		}
+	}
+	out.ID, err = state.Undo(ctx, plan, w.person())
+	out.Steps = undoSteps(plan)
+	if printErr := answer(env.Out, o.asJSON, out, out.print); err == nil {
+		err = printErr
+	}
+	return ended(err, plan)
+}
+
+// ended is exit 1 where a step was left out.
+func ended(err error, plan *enforce.UndoPlan) error {
+	if err == nil && plan.Problems() > 0 {
+		return exitCode(fault.ExitFailed)
+	}
+	return err
+}
+
+// state opens the state directory as the policy here wants it.
+func (o *undoOptions) state(env *Env) (*workspace, *enforce.State, error) {
+	w, err := o.loadHere(env)
+	if err != nil {
+		return nil, nil, err
+	}
+	state, err := enforce.OpenState(w.stateDir, stateOptions(w.live.Current()))
+	return w, state, err
+}
+
+// askUndo wants a yes from a person, at the terminal and nowhere else: what an agent
+// can send to stdin is no answer.
+func askUndo() error {
+	no := &fault.Error{
+		Code: fault.ConfirmMissing, Op: "undo", Rule: "a person has to say yes to it",
+		Hint: "run it on a terminal, or add --yes",
+	}
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return no
+	}
+	defer tty.Close()
+	fmt.Fprint(tty, "undo it? [y/N] ")
+	answer, err := bufio.NewReader(io.LimitReader(tty, 100)).ReadString('\n')
+	if answer = strings.ToLower(strings.TrimSpace(answer)); err != nil || answer != "y" && answer != "yes" {
+		no.Rule, no.Hint = "it was not answered with yes", "nothing was changed; to undo it after all, run it again and answer y"
+		return no
+	}
+	return nil
+}
+
+func undoSteps(plan *enforce.UndoPlan) []undoStepJSON {
+	steps := []undoStepJSON{}
+	for _, s := range plan.Steps {
+		steps = append(steps, undoStepJSON{s.Verb, s.Name, s.To, s.ID, s.Done, s.Problem, s.Why})
+	}
+	return steps
+}
+
+func (u undoJSON) print(w io.Writer) {
+	if len(u.Steps) == 0 {
+		fmt.Fprintln(w, "there is nothing to undo")
+		return
+	}
+	left := 0
+	for _, s := range u.Steps {
+		what := s.Verb + " " + textsafe.Name(s.Name)
+		if s.To != "" {
+			what += " to " + textsafe.Name(s.To)
+		}
+		switch {
+		case s.Problem != "":
+			left++
+			what = s.Problem + ": " + textsafe.Name(s.Name) + " stays as it is: " + textsafe.Clean(s.Why).String()
+		case s.Done:
+			what = "done: " + what
+		default:
+			what = "would " + what
+		}
+		fmt.Fprintln(w, what)
+	}
+	if left > 0 {
+		fmt.Fprintf(w, "left out: %d of %s\n", left, counted(len(u.Steps), "step"))
+	}
+	if u.ID != "" {
+		fmt.Fprintln(w, "to take this back: postern undo "+u.ID)
+	}
+}

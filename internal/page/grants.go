@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/state/grant"
+)
+
+// yes is a grant on the page.
+type yes struct {
+	ID, Agent, What, For, By string
+	Folders                  []string
+	Until                    time.Time
+	Stamp                    stamp
+}
+
+// agent is one that can be paused.
+type agent struct {
+	Name   string // as it is shown
+	Paused bool
+	Stamp  stamp
+}
+
+type permissions struct {
+	Grants []yes
+	Agents []agent
+}
+
+func (p *Page) grants(r *http.Request, s *session) (*content, error) {
+	var all permissions
+	names := p.o.Reach(r.Context()).Known
+	for _, g := range p.o.Grants.Grants() {
+		names = append(names, g.For.Agent)
+		all.Grants = append(all.Grants, yes{
+			g.ID, agentName(g.For.Agent), what(&g.For), reach(g), textsafe.Name(g.Approver), folders(&g.For), g.Deadline(),
+			s.stamp("revoke", g.ID, "", p.o.Now()),
+		})
+	}
+	for _, q := range p.o.Grants.Pending() {
+		names = append(names, q.For.Agent)
+	}
+	paused := p.o.Grants.PausedAgents()
+	names = append(append(names, ""), paused...)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		a := agent{Name: agentName(name), Paused: slices.Contains(paused, name)}
+		act := "pause"
+		if a.Paused {
+			act = "resume"
+		}
+		a.Stamp = s.stamp(act, name, "", p.o.Now())
+		all.Agents = append(all.Agents, a)
+	}
+	return &content{Name: "grants", Title: "permissions", Data: all}, nil
+}
+
+func (p *Page) revoke(ctx context.Context, _ *session, f form) (*notice, error) {
+	g, err := p.o.Grants.Revoke(ctx, f.about, Approver)
+	if err != nil {
+		return nil, err
+	}
+	return &notice{Lines: []string{"taken back: " + what(&g.For)}}, nil
+}
+
+func (p *Page) pause(ctx context.Context, _ *session, f form) (*notice, error) {
+	if err := p.o.Grants.Pause(ctx, f.about, Approver); err != nil {
+		return nil, err
+	}
+	return &notice{Lines: []string{"paused: " + agentName(f.about)}}, nil
+}
+
+func (p *Page) resume(ctx context.Context, _ *session, f form) (*notice, error) {
+	if err := p.o.Grants.Resume(ctx, f.about, Approver); err != nil {
+		return nil, err
+	}
+	return &notice{Lines: []string{"resumed: " + agentName(f.about)}}, nil
+}
+
+func (p *Page) logout(_ context.Context, s *session, _ form) (*notice, error) {
+	p.end(s)
+	return nil, nil //nolint:nilnil // nothing is left to tell it to
+}
+
+// agentName is an agent as it is shown; a door may name none.
+func agentName(name string) string {
+	if name == "" {
+		return "- (no name)"
+	}
+	return textsafe.Name(name)
+}
+
+// what is the operations of a binding on one line, of all that are listed.
+func what(b *grant.Binding) string {
+	var all []string
+	for _, o := range b.Operations {
+		all = append(all, textsafe.Name(o.Action)+" "+textsafe.Name(o.Resource))
+	}
+	text := strings.Join(all, ", ")
+	if b.More > 0 {
+		text += fmt.Sprintf(" and %d more", b.More)
+	}
+	return text
+}
+
+// folders are the paths that the names of a binding begin at.
+func folders(b *grant.Binding) (all []string) {
+	for _, r := range b.Roots {
+		all = append(all, textsafe.Name(r.Path))
+	}
+	return all
+}
+
+// reach is how far a yes reaches.
+func reach(g *grant.Grant) string {
+	switch g.Kind {
+	case grant.Once:
+		return "once"
+	case grant.Session:
+		return "this call in its session"
+	case grant.Pattern:
+		return "on " + textsafe.Name(g.Pattern) + " in its session"
+	case grant.Until:
+		return "this call in any session"
+	default:
+		return "no"
+	}
+}

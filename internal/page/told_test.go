@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/enforce"
+	"github.com/postern-gate/postern/internal/prompt"
+)
+
+// TestPolicyProblem: while an edited policy is not in force every view says so,
+// drawn so that nothing of it acts; tabs hear of it, and of its end.
+func TestPolicyProblem(t *testing.T) {
+	d := newDesk(t)
+	var problem error
+	d.page.o.Problem = func() error { return problem }
+	d.login()
+	const banner = "the edited policy is not in force"
+	views := []string{"/", "/activity", "/undo", "/grants", "/reach"}
+	before := d.page.print()
+	for _, v := range views {
+		if got := d.get(v); strings.Contains(got, banner) || strings.Contains(got, "the edited file") {
+			t.Errorf("%s says it without a problem: %s", v, got)
+		}
+	}
+	problem = &fault.Error{Code: fault.ConfigInvalid, Resource: "policy.yaml", Rule: "line 2: <b>rulez</b>\u202e", Hint: "postern check", Err: errors.New("policy.yaml:2: <b>\nrulez")}
+	if d.page.print() == before {
+		t.Error("no tab hears of it")
+	}
+	for _, v := range views {
+		got := d.get(v)
+		for _, want := range []string{banner, "policy.yaml", "because: line 2: &lt;b&gt;rulez&lt;/b&gt;", "next: postern check", "policy.yaml:2: &lt;b&gt;", ">rulez<"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: no %q in %s", v, want, got)
+			}
+		}
+		if strings.Contains(got, "\u202e") || strings.Contains(got, "<b>") {
+			t.Errorf("%s: it acts: %s", v, got)
+		}
+	}
+	if got := d.get("/reach"); !strings.Contains(got, "policy: the edited file is not in force") {
+		t.Error(got)
+	}
+	problem = errors.New("another kind")
+	if got := d.get("/"); !strings.Contains(got, banner) {
+		t.Error(got)
+	}
+	problem = nil
+	if d.page.print() != before || strings.Contains(d.get("/"), banner) {
+		t.Error("it is still told")
+	}
+}
+
+// TestWrongCode: it is told as no answer, and not as a denial or as something
+// that undo can't do.
+func TestWrongCode(t *testing.T) {
+	d := newDesk(t)
+	d.login()
+	id := d.ask("project://x", "destructive")
+	v := d.form("/", "/decide", id)
+	v.Set("answer", "once")
+	v.Set("code", "zzzz")
+	d.pass(prompt.Deaf)
+	text := d.post("/decide", v)
+	if !strings.Contains(text, "<p>not answered: the code is wrong</p><p>because: a yes to this wants its code</p>") {
+		t.Error(text)
+	}
+	for _, bad := range []string{"denied", "taken back"} {
+		if strings.Contains(text, bad) {
+			t.Errorf("%q in %s", bad, text)
+		}
+	}
+}
+
+// TestPlan: a plan of which every step is left out can't be sent off; one of
+// which a step remains can.
+func TestPlan(t *testing.T) {
+	d := newDesk(t)
+	conflict := enforce.UndoStep{Verb: "restore", Name: "project://a", Problem: "conflict", Why: "it changed since"}
+	whole := enforce.UndoStep{Verb: "restore", Name: "project://b"}
+	for _, c := range []struct {
+		steps  []enforce.UndoStep
+		offers bool
+	}{{[]enforce.UndoStep{conflict}, false}, {[]enforce.UndoStep{conflict, whole}, true}, {[]enforce.UndoStep{whole}, true}, {nil, false}} {
+		u := &enforce.UndoPlan{Steps: c.steps}
+		var b bytes.Buffer
+		if err := d.page.templates.ExecuteTemplate(&b, "plan.html", shown{Data: planned("x", u)}); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"undo it</button>", "this would be done", "can be undone"} {
+			if strings.Contains(b.String(), text) != c.offers {
+				t.Errorf("%d steps, %q: %s", len(c.steps), text, b.String())
+			}
+		}
+	}
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// Deaf is how long what is typed is ignored after something new is shown: it
+// was meant for something else.
+const Deaf = 500 * time.Millisecond
+
+// ErrInterrupted is ctrl-c, which a raw terminal hands over as a character.
+var ErrInterrupted = errors.New("interrupted")
+
+type key struct {
+	char byte
+	at   time.Time
+}
+
+// Terminal is the one that a program was started on. It is for one goroutine.
+type Terminal struct {
+	out   io.Writer
+	keys  chan key
+	size  func() (columns, rows int)
+	close func()
+	now   func() time.Time
+}
+
+// Open opens the terminal that this program was started on, whatever its
+// standard streams are, and takes single keys from it until Close.
+func Open() (*Terminal, error) {
+	f, err := os.OpenFile(ttyPath, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	var before *term.State
+	control := func(do func(fd int) error) error {
+		var inner error
+		return errors.Join(raw.Control(func(fd uintptr) { inner = do(int(fd)) }), inner)
+	}
+	if err := control(func(fd int) (err error) { before, err = term.MakeRaw(fd); return err }); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	t := newTerminal(f, f)
+	t.size = func() (columns, rows int) {
+		_ = control(func(fd int) (err error) { columns, rows, err = term.GetSize(fd); return err })
+		return columns, rows
+	}
+	t.close = func() {
+		_ = control(func(fd int) error { return term.Restore(fd, before) })
+		_ = f.Close()
+	}
+	return t, nil
+}
+
+func newTerminal(in io.Reader, out io.Writer) *Terminal {
+	t := &Terminal{out: out, keys: make(chan key, 1024), size: func() (int, int) { return 80, 24 }, close: func() {}, now: time.Now}
+	go func() {
+		defer close(t.keys)
+		var buf [64]byte
+		for {
+			n, err := in.Read(buf[:])
+			for _, c := range buf[:n] {
+				t.keys <- key{c, t.now()}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return t
+}
+
+// Close gives the terminal back as it was.
+func (t *Terminal) Close() { t.close() }
+
+// print writes text whose only control character is the line feed.
+func (t *Terminal) print(text string) error {
+	_, err := io.WriteString(t.out, strings.ReplaceAll(text, "\n", "\r\n"))
+	return err
+}
+
+// maxAnswer bounds a line that is typed, in bytes.
+const maxAnswer = 256
+
+const (
+	ctrlC     = 0x03
+	ctrlD     = 0x04
+	backspace = 0x08
+	del       = 0x7f
+)
+
+// ask shows a prompt and reads a line. Keys of the first half second are
+// dropped. It ends early with the error of gone, which is asked again and
+// again.
+func (t *Terminal) ask(ctx context.Context, prompt string, gone func() error) (string, error) {
+	if err := t.print(prompt); err != nil {
+		return "", err
+	}
+	hears := t.now().Add(Deaf)
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	var line []byte
+	for {
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-look.C:
+			if err := gone(); err != nil {
+				return "", errors.Join(err, t.print("\n"))
+			}
+		case k, open := <-t.keys:
+			switch {
+			case !open:
+				return "", io.EOF
+			case k.char == ctrlC || k.char == ctrlD && len(line) == 0:
+				_ = t.print("\n")
+				return "", ErrInterrupted
+			case k.at.Before(hears):
+			case k.char == '\r' || k.char == '\n':
+				return strings.TrimSpace(string(line)), t.print("\n")
+			default:
+				line = t.edit(line, k.char)
+			}
+		}
+	}
+}
+
+// edit adds a character to the line that is typed, or takes one away.
+func (t *Terminal) edit(line []byte, char byte) []byte {
+	switch {
+	case (char == backspace || char == del) && len(line) > 0:
+		_ = t.print("\b \b")
+		return line[:len(line)-1]
+	case char >= ' ' && char < del && len(line) < maxAnswer:
+		_ = t.print(string(rune(char)))
+		return append(line, char)
+	}
+	return line
+}
+
+// lookEvery is how often it is looked whether a question is still one.
+const lookEvery = 250 * time.Millisecond
+
+// page shows a text a screen at a time. It returns when all of it was shown.
+func (t *Terminal) page(ctx context.Context, text string, gone func() error) error {
+	_, rows := t.size()
+	room, used := max(rows-3, 5), 0
+	for row := range strings.Lines(t.wrap(text)) {
+		if used == room {
+			if _, err := t.ask(ctx, "-- more: enter --", gone); err != nil {
+				return err
+			}
+			used = 0
+		}
+		if err := t.print(row); err != nil {
+			return err
+		}
+		used++
+	}
+	return nil
+}
+
+// goesOn begins each row that continues a line.
+const goesOn = "  ¦ "
+
+// wrap breaks lines before the terminal would: what it puts at the beginning of
+// a row by itself could pass for a line of ours. A tab becomes blanks.
+func (t *Terminal) wrap(text string) string {
+	columns, _ := t.size()
+	columns = max(columns, 20) - 1 // a full row waits at its end, each terminal in its own way
+	var b strings.Builder
+	at := 0
+	for _, r := range text {
+		if r == '\n' {
+			b.WriteRune(r)
+			at = 0
+			continue
+		}
+		w := width(r, at)
+		if at+w > columns {
+			b.WriteString("\n" + goesOn)
+			at = len(goesOn) - 1
+			w = width(r, at)
+		}
+		at += w
+		if r == '\t' {
+			b.WriteString(strings.Repeat(" ", w))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// width is how many columns a character takes at most, after so many. Which
+// are wide, terminals don't agree on.
+func width(r rune, at int) int {
+	switch {
+	case r == '\t':
+		return 8 - at%8
+	case r >= utf8.RuneSelf:
+		return 2
+	}
+	return 1
+}

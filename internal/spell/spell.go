@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package spell draws what is read to be agreed to: nothing in it is invisible.
+package spell
+
+import (
+	"strconv"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/postern-gate/postern/core/textsafe"
+)
+
+// Out returns s with everything that a reader wouldn't see, or would take for
+// a blank, spelled as \u{200b}, and each byte that isn't UTF-8 as \xff: what is
+// read to be agreed to. With block, tab and newline stay. hidden counts what was
+// spelled, but for a CR at the end of a line. The result is a
+// textsafe.Line, or a textsafe.Text with block, and to spell it again changes nothing.
+//
+// A text that holds such a spelling itself looks the same; only hidden tells
+// them apart.
+func Out(s string, block bool) (text string, hidden int) {
+	var b []byte
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case seen(r, size) || block && (r == '\n' || r == '\t'):
+			if b != nil {
+				b = append(b, s[i:i+size]...)
+			}
+			i += size
+			continue
+		case b == nil:
+			b = append(make([]byte, 0, len(s)+64), s[:i]...)
+		}
+		if r == utf8.RuneError && size == 1 {
+			b = append(b, '\\', 'x', digits[s[i]>>4], digits[s[i]&15])
+		} else {
+			b = append(strconv.AppendInt(append(b, `\u{`...), int64(r), 16), '}')
+		}
+		if i += size; r != '\r' || i < len(s) && s[i] != '\n' {
+			hidden++
+		}
+	}
+	if b == nil {
+		return s, 0
+	}
+	return string(b), hidden
+}
+
+const digits = "0123456789abcdef"
+
+// seen reports whether a reader sees that this code point is there. Joiners and
+// fillers that Clean keeps, for the scripts that need them, show as nothing.
+func seen(r rune, size int) bool {
+	switch {
+	case r < utf8.RuneSelf:
+		return r >= ' ' && r < 0x7F
+	case r == utf8.RuneError:
+		return size > 1
+	case r == 0x34F || r == 0x200C || r == 0x200D || r == 0x17B4 || r == 0x17B5 || r == 0x2800:
+		return false
+	}
+	if unicode.Is(unicode.Variation_Selector, r) {
+		return false
+	}
+	text := string(r)
+	return textsafe.Clean(text).String() == text && !unicode.IsSpace(r) && unicode.IsOneOf([]*unicode.RangeTable{unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Co}, r)
+}

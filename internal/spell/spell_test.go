@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spell
+
+import (
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/postern-gate/postern/core/textsafe"
+)
+
+func TestOut(t *testing.T) {
+	for _, tc := range []struct {
+		in    string
+		block bool
+		want  string
+		n     int
+	}{
+		{"plain é 世 \\u{200b}", false, "plain é 世 \\u{200b}", 0},
+		{"a\u200bb", false, "a\\u{200b}b", 1},
+		{"\u202ea\u2066\u200e\ufeff", true, "\\u{202e}a\\u{2066}\\u{200e}\\u{feff}", 4},
+		{"\U000e0041\U000e0100", true, "\\u{e0041}\\u{e0100}", 2},
+		{"a\u200cb\u200dc\ufe0f\u034f", true, "a\\u{200c}b\\u{200d}c\\u{fe0f}\\u{34f}", 4},
+		{"\u3164\u2800\u00a0\u2028", true, "\\u{3164}\\u{2800}\\u{a0}\\u{2028}", 4},
+		{"\xff\xc2", true, "\\xff\\xc2", 2},
+		{"a\n\tb", true, "a\n\tb", 0},
+		{"a\n\tb\x1b", false, "a\\u{a}\\u{9}b\\u{1b}", 3},
+		{"a\r\nb\rc", true, "a\\u{d}\nb\\u{d}c", 1},
+	} {
+		if got, n := Out(tc.in, tc.block); got != tc.want || n != tc.n {
+			t.Errorf("%q: %q, %d, want %q, %d", tc.in, got, n, tc.want, tc.n)
+		}
+	}
+}
+
+func clean(s string, block bool) string {
+	if block {
+		return textsafe.Block(s).String()
+	}
+	return textsafe.Clean(s).String()
+}
+
+// TestProperties: the result needs no cleaning, hides nothing, and is
+// spelled already; everything that Clean would take away is counted.
+func TestProperties(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }), rapid.StringOf(rapid.RuneFrom([]rune("a\u200b\ufe0f\u202e\U000e0100\n\r\ufffe")))).Draw(rt, "s")
+		block := rapid.Bool().Draw(rt, "block")
+		got, n := Out(s, block)
+		if !utf8.ValidString(got) || clean(got, block) != got || textsafe.Hidden(got) != 0 {
+			rt.Fatalf("%q of %q", got, s)
+		}
+		if again, m := Out(got, block); again != got || m != 0 {
+			rt.Fatalf("%q again is %q, %d", got, again, m)
+		}
+		if n < textsafe.Hidden(s) || n == 0 && block && got != s && clean(s, block) == s {
+			rt.Fatalf("%q hides %d, counted %d", s, textsafe.Hidden(s), n)
+		}
+	})
+}

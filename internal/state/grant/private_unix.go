@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package grant
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// openFlags follow no link and wait for no pipe.
+const openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+
+// private reports whether a file is this user's own and closed to others.
+func private(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid() && info.Mode().Perm()&0o077 == 0
+}
+
+func syncDir(d *os.File) error { return d.Sync() }

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package undo
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+
+	"github.com/postern-gate/postern/core/pathguard"
+)
+
+// Folder is which directory it was. Born is nanoseconds since 1970, zero where
+// the file system keeps none: an inode is used again after its file is gone.
+type Folder struct {
+	Dev  uint64 `json:"dev"`
+	Ino  uint64 `json:"ino"`
+	Born int64  `json:"born,omitempty"`
+}
+
+// FolderOf is the directory that a name leads to now, zero for none.
+func FolderOf(n pathguard.Name) (f Folder) {
+	info, err := n.Lstat()
+	if err != nil || info.Kind != pathguard.KindDir {
+		return f
+	}
+	facts := info.Fingerprint.Facts()
+	f.Dev, f.Ino = facts.Dev, facts.Ino
+	if !info.BirthTime.IsZero() {
+		f.Born = info.BirthTime.UnixNano()
+	}
+	return f
+}
+
+// TopOf is the name of the root that a name lies beneath.
+func TopOf(n pathguard.Name) pathguard.Name {
+	for up, ok := n.Parent(); ok; up, ok = n.Parent() {
+		n = up
+	}
+	return n
+}
+
+// same is by inode and time of birth. The device counts only where no time is
+// known: it may be numbered anew at each start of the machine.
+func (f Folder) same(now Folder) bool {
+	switch {
+	case f.Ino != now.Ino || f == (Folder{}):
+		return false
+	case f.Born != 0 && now.Born != 0:
+		return f.Born == now.Born
+	}
+	return f.Dev == now.Dev
+}
+
+// SameFolder reports whether it is the directory that was recorded, or the one
+// that an undo made in its place.
+func (x *Index) SameFolder(now, want Folder) bool {
+	if want.same(now) {
+		return true
+	}
+	_, remade := x.remade[now.Ino]
+	return remade && now.Ino != 0 && x.folder(now.Ino) == x.folder(want.Ino)
+}
+
+// Remade notes that an undo made a directory anew.
+func (x *Index) Remade(now, was pathguard.Facts) {
+	if now.Kind() == pathguard.KindDir && was.Kind() == pathguard.KindDir {
+		x.remade[now.Ino] = was.Ino
+	}
+}
+
+func (x *Index) folder(ino uint64) uint64 {
+	for range len(x.remade) + 1 {
+		next, ok := x.remade[ino]
+		if !ok || next == ino {
+			return ino
+		}
+		ino = next
+	}
+	return ino
+}
+
+// The reasons why a step's place is not the one that it was made in.
+const (
+	RuleLeads  = "the path of its root leads elsewhere now"
+	RuleRoot   = "another folder stands where its root was"
+	RuleFolder = "the folder that it was in is another one now"
+)
+
+// Astray says why what a root's name leads to is not the root that the step was
+// made beneath, "" if it is.
+func (s *Step) Astray(top pathguard.Name) string {
+	switch {
+	case top.Root().Resolved() != s.Path:
+		return RuleLeads
+	case !s.Top.same(FolderOf(top)):
+		return RuleRoot
+	}
+	return ""
+}
+
+// resolve is the name of a place, judged by nobody: it is only looked at, and
+// changed only where the journal says that we were.
+func resolve(open OpenRoot, p Place) (pathguard.Name, bool) {
+	n, ok := open(p.Root, p.Path)
+	if !ok || n.Root().Missing() {
+		return n, false
+	}
+	for entry := range strings.SplitSeq(p.Rel, "/") {
+		var err error
+		if n, err = n.Join(entry); err != nil {
+			return n, false
+		}
+	}
+	return n, true
+}
+
+// seen is what a name leads to; nothing is seen as such.
+func seen(n pathguard.Name) (pathguard.Facts, bool) {
+	info, err := n.Lstat()
+	switch {
+	case err == nil:
+		return info.Fingerprint.Facts(), true
+	case errors.Is(err, fs.ErrNotExist):
+		return pathguard.Facts{}, true
+	}
+	return pathguard.Facts{}, false
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package undo
+
+import (
+	"context"
+	"os"
+
+	"github.com/postern-gate/postern/core/pathguard"
+)
+
+// Alone waits until no other undo runs, and keeps others from it until the
+// returned function is called.
+func (l *Log) Alone(ctx context.Context) (func(), error) { return l.lock.Lock(ctx, runKey) }
+
+// Present reports whether the image of a step is still there, as it was kept.
+func (l *Log) Present(e *Entered) bool {
+	if e.Image == "" {
+		return true
+	}
+	store, err := l.images()
+	if err != nil {
+		return false
+	}
+	now, was := store.Facts(e.Image), e.Kept
+	if now.Kind() == pathguard.KindDir {
+		return now.Ino == was.Ino
+	}
+	now.Dev, was.Dev = 0, 0 // numbered anew at each start of the machine, perhaps
+	return now == was && !none(now)
+}
+
+// Image is what the image of a step is now, zero for one that is gone.
+func (l *Log) Image(e *Entered) pathguard.Facts {
+	store, err := l.images()
+	if err != nil {
+		return pathguard.Facts{}
+	}
+	return store.Facts(e.Image)
+}
+
+// Read reads the journals.
+func (l *Log) Read() (*Index, error) { return Read(l.dir) }
+
+// OpenImage opens the copy that a step kept.
+func (l *Log) OpenImage(e *Entered) (*os.File, error) { return os.Open(l.join(imagesName, e.Image)) }

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package undo
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-gate/postern/core/pathguard"
+)
+
+// Txn is one change, or one run of undo, as the journals tell it.
+type Txn struct {
+	ID      string
+	Time    time.Time
+	Agent   string
+	Session string
+	Source  string
+	Op      string
+	Undoes  bool   // it is itself an undo
+	Lost    string // why it can't be undone, "" for what could when it was made
+	Steps   []*Entered
+	byN     map[int]*Entered
+	groups  map[int][]*Entered // by the numbers of their first steps
+	journal string
+}
+
+// Entered is a step with what became of it.
+type Entered struct {
+	Step
+	Txn      *Txn
+	State    State
+	Why      string
+	Now      pathguard.Facts // zero for nothing, or where it is not known
+	Kept     pathguard.Facts // the image
+	UndoneBy *Entered
+	Filled   pathguard.Facts // the new file before it got its name
+	Began    time.Time       // of its group
+	known    bool            // a done line tells Now
+	group    int
+}
+
+// Current is the step that has to be taken back to take this one back: itself,
+// or the one that has done it again since. It is nil for a step that is not in
+// effect.
+func (e *Entered) Current() *Entered {
+	for e.UndoneBy != nil {
+		if e = e.UndoneBy.UndoneBy; e == nil {
+			return nil
+		}
+	}
+	return e
+}
+
+// Index is what all journals tell together.
+type Index struct {
+	Txns    []*Txn // the oldest first
+	Damaged int    // lines that can't be read, the torn end of a killed writer's among them
+	byID    map[string]*Txn
+	same    map[pathguard.Facts]pathguard.Facts
+	remade  map[uint64]uint64 // inodes of directories that an undo made anew
+}
+
+// Read reads the journals of a state directory. None is an empty index.
+func Read(stateDir string) (*Index, error) {
+	x := &Index{byID: map[string]*Txn{}, same: map[pathguard.Facts]pathguard.Facts{}, remade: map[uint64]uint64{}}
+	names, err := journals(filepath.Join(stateDir, dirName))
+	if err != nil {
+		return nil, err
+	}
+	var later []line
+	for _, name := range names {
+		rest, err := x.file(name)
+		if err != nil {
+			return nil, err
+		}
+		later = append(later, rest...)
+	}
+	for _, l := range later {
+		x.finish(l)
+	}
+	slices.SortStableFunc(x.Txns, func(a, b *Txn) int {
+		return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.ID, b.ID))
+	})
+	x.relate()
+	return x, nil
+}
+
+// journals lists the files, which sort by their age.
+func journals(dir string) ([]string, error) {
+	found, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, unusable("the journals can't be read", err)
+	}
+	var names []string
+	for _, f := range found {
+		if strings.HasSuffix(f.Name(), journalSuffix) {
+			names = append(names, filepath.Join(dir, f.Name()))
+		}
+	}
+	return names, nil
+}
+
+// file takes over what begins, and returns the rest: it may be about what
+// another journal begins.
+func (x *Index) file(name string) (rest []line, err error) {
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // pruned meanwhile
+	}
+	if err != nil {
+		return nil, unusable("a journal can't be read", err)
+	}
+	defer f.Close()
+	in := bufio.NewScanner(f)
+	in.Buffer(make([]byte, 64<<10), maxLine)
+	for in.Scan() {
+		l, ok := parseLine(in.Bytes())
+		switch {
+		case !ok:
+			x.Damaged++
+		case l.Kind == kindBegin:
+			x.begin(l, name)
+		default:
+			rest = append(rest, l)
+		}
+	}
+	if in.Err() != nil {
+		x.Damaged++
+	}
+	return rest, nil
+}
+
+func (x *Index) begin(l line, journal string) {
+	t := x.byID[l.ID]
+	if t == nil {
+		t = &Txn{ID: l.ID, Time: l.Time, Agent: l.Agent, Session: l.Session, Source: l.Source, Op: l.Op, Undoes: l.Undoes, Lost: l.Lost}
+		t.byN, t.groups, t.journal = map[int]*Entered{}, map[int][]*Entered{}, journal
+		x.byID[l.ID] = t
+		x.Txns = append(x.Txns, t)
+	}
+	for _, s := range l.Steps {
+		e := &Entered{Step: s, Txn: t, State: Prepared, Began: l.Time, group: l.Steps[0].N}
+		t.Steps = append(t.Steps, e)
+		t.groups[e.group] = append(t.groups[e.group], e)
+		if t.byN[s.N] == nil {
+			t.byN[s.N] = e
+		}
+	}
+}
+
+func (x *Index) finish(l line) {
+	t := x.byID[l.ID]
+	if t == nil {
+		return // of a journal that was pruned
+	}
+	for _, d := range l.Done {
+		if e := t.byN[d.N]; e != nil {
+			e.Now, e.Kept, e.known = d.Now, d.Image, true
+		}
+	}
+	if e := t.byN[l.N]; l.Kind == kindFile && e != nil {
+		e.File, e.Filled = l.File, l.Filled
+	}
+	if l.Kind != kindEnd {
+		return
+	}
+	for _, e := range t.groups[l.First] {
+		switch {
+		case e.State == Committed:
+		case l.State != Committed && e.known:
+			e.State = Committed // a batch that ended early has done this much
+		default:
+			e.State, e.Why = l.State, l.Why
+		}
+	}
+}
+
+// relate finds what was taken back by what, and which states are the same: an
+// undo brings back a state under another inode or time of change.
+func (x *Index) relate() {
+	for _, t := range x.Txns {
+		for _, e := range t.Steps {
+			if e.Of == nil || e.State != Committed {
+				continue
+			}
+			of := x.byID[e.Of.ID]
+			if of == nil {
+				continue
+			}
+			if s := of.byN[e.Of.N]; s != nil && !e.follows(s) {
+				s.UndoneBy = e
+				x.Equate(e.Now, s.Was)
+				if e.Do == Mkdir {
+					x.Remade(e.Now, s.Was)
+				}
+			}
+		}
+	}
+}
+
+// follows reports whether a step is itself taken back, at last, by the other:
+// what a journal that somebody wrote could say.
+func (e *Entered) follows(s *Entered) bool {
+	for ; e != nil; e = e.UndoneBy {
+		if e == s {
+			return true
+		}
+	}
+	return false
+}
+
+// Equate notes that a state came back under other facts.
+func (x *Index) Equate(now, was pathguard.Facts) {
+	if a, b := x.Canonical(now), x.Canonical(was); a != b && now != (pathguard.Facts{}) && was != (pathguard.Facts{}) {
+		x.same[a] = b
+	}
+}
+
+// Canonical is the first facts of a state that came back under other ones. The
+// device is left out: it may be numbered anew at each start of the machine.
+func (x *Index) Canonical(f pathguard.Facts) pathguard.Facts {
+	f.Dev = 0
+	for range len(x.same) + 1 {
+		next, ok := x.same[f]
+		if !ok {
+			return f
+		}
+		f = next
+	}
+	return f
+}
+
+// Find returns the change with this id, nil for none.
+func (x *Index) Find(id string) *Txn { return x.byID[id] }
+
+// Same reports whether what is there now is a recorded state. A directory is
+// known by its identity alone.
+func (x *Index) Same(now, want pathguard.Facts) bool {
+	if want.Kind() == pathguard.KindDir {
+		return want.Moved(now)
+	}
+	return x.Canonical(now) == x.Canonical(want)
+}

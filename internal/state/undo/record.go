@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package undo
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"time"
+
+	"github.com/postern-gate/postern/core/pathguard"
+)
+
+// Do is what a step does to its place.
+type Do string
+
+// The kinds of steps. What takes one back is a step of another kind.
+const (
+	Replace  Do = "replace"
+	Create   Do = "create"
+	Append   Do = "append"
+	Truncate Do = "truncate"
+	Mkdir    Do = "mkdir"
+	Rename   Do = "rename"
+	Remove   Do = "remove"
+)
+
+// How what a step displaces is kept.
+type How string
+
+// The ways. A step that displaces nothing has none.
+const (
+	Moved     How = "moved"     // the inode itself, out of the tree
+	Copied    How = "copied"    // its content and attributes, before the change
+	Exchanged How = "exchanged" // the image's place is taken by what it displaces
+	Adopted   How = "adopted"   // the image comes back to a name that is free
+)
+
+// Place is a name beneath a root. Path is where the root lies.
+type Place struct {
+	Root string `json:"root"`
+	Path string `json:"path"`
+	Rel  string `json:"rel"`
+}
+
+// String is the canonical name.
+func (p Place) String() string { return p.Root + "://" + p.Rel }
+
+// Step is one change of one name.
+type Step struct {
+	N int `json:"n"`
+	Place
+	Do    Do              `json:"do"`
+	To    *Place          `json:"to,omitempty"`    // of a rename
+	Top   Folder          `json:"top,omitzero"`    // which directory the root is
+	Up    Folder          `json:"up,omitzero"`     // and the one that the name is in, zero for one that is made with it
+	Was   pathguard.Facts `json:"was"`             // what is there before, zero for nothing
+	How   How             `json:"how,omitempty"`   // what is displaced is kept
+	Image string          `json:"image,omitempty"` // under this name
+	Held  pathguard.Facts `json:"held,omitzero"`   // what the image was before an exchange
+	Like  *pathguard.Like `json:"like,omitempty"`  // beside the content of a copy
+	Size  int64           `json:"size,omitempty"`  // bytes that the image counts for
+	Added int64           `json:"added,omitempty"` // bytes that an append adds, or a truncate takes
+	Temp  string          `json:"temp,omitempty"`  // the unfinished file beside it
+	File  uint64          `json:"file,omitempty"`  // inode of that
+	Of    *Ref            `json:"of,omitempty"`    // the step that this one takes back
+}
+
+// Ref names a step.
+type Ref struct {
+	ID string `json:"id"`
+	N  int    `json:"n"`
+}
+
+// Done is what became of a step.
+type Done struct {
+	N     int             `json:"n"`
+	Now   pathguard.Facts `json:"now"`            // of what is there after
+	Image pathguard.Facts `json:"image,omitzero"` // as kept
+}
+
+// State is how a group of steps ended.
+type State string
+
+// The states. A group whose end is not written is prepared.
+const (
+	Prepared  State = "prepared"
+	Committed State = "committed"
+	Aborted   State = "aborted"
+	Attention State = "attention" // nobody can tell; a person looks
+)
+
+// Facts are short for those of a file.
+type Facts = pathguard.Facts
+
+// line is one line of a journal.
+type line struct {
+	Kind    string    `json:"k"` // begin, file, done, end
+	ID      string    `json:"id"`
+	Time    time.Time `json:"t,omitzero"`
+	Agent   string    `json:"agent,omitempty"`
+	Session string    `json:"session,omitempty"`
+	Source  string    `json:"source,omitempty"`
+	Op      string    `json:"op,omitempty"`
+	Undoes  bool      `json:"undoes,omitempty"` // it takes back another change
+	Lost    string    `json:"lost,omitempty"`   // why it can't be undone
+	Steps   []Step    `json:"steps,omitempty"`
+	Done    []Done    `json:"done,omitempty"`
+	N       int       `json:"n,omitempty"`     // of a file: the step
+	File    uint64    `json:"file,omitempty"`  // that will be its inode
+	Filled  Facts     `json:"filled,omitzero"` // and all of it, once it is filled
+	First   int       `json:"first,omitempty"` // of an end: its group's first step
+	State   State     `json:"state,omitempty"`
+	Why     string    `json:"why,omitempty"`
+}
+
+// A line of a journal is a checksum of eight hex digits, a blank, and a JSON
+// object. A line that a crash cut short, or a disk changed, is known by it.
+const sumLen = 9
+
+// castagnoli is the polynomial that processors know.
+const castagnoli = crc32.Castagnoli
+
+func appendLine(b []byte, l line) []byte {
+	text, _ := json.Marshal(l) // strings and numbers never fail
+	b = fmt.Appendf(b, "%08x ", crc32.Checksum(text, crc32.MakeTable(castagnoli)))
+	return append(append(b, text...), '\n')
+}
+
+// maxLine bounds a line that is read: a batch of the largest size.
+const maxLine = 64 << 20
+
+// parseLine returns false for anything that was not written whole.
+func parseLine(b []byte) (l line, ok bool) {
+	if len(b) < sumLen || b[sumLen-1] != ' ' {
+		return l, false
+	}
+	text := b[sumLen:]
+	if want := fmt.Appendf(nil, "%08x ", crc32.Checksum(text, crc32.MakeTable(castagnoli))); !bytes.Equal(want, b[:sumLen]) {
+		return l, false
+	}
+	if json.Unmarshal(text, &l) != nil || l.ID == "" {
+		return line{}, false
+	}
+	for _, s := range l.Steps {
+		if !s.valid() {
+			return line{}, false
+		}
+	}
+	return l, true
+}
+
+// valid refuses what no journal of ours holds, and names that would leave the
+// directory of the images.
+func (s *Step) valid() bool {
+	switch s.Do {
+	case Replace, Create, Append, Truncate, Mkdir, Rename, Remove:
+	default:
+		return false
+	}
+	return s.N >= 0 && s.Root != "" && s.Path != "" && s.Rel != "" && (s.Do == Rename) == (s.To != nil) &&
+		plain(s.Image) && plain(s.Temp) && s.Size >= 0 && s.Added >= 0
+}
+
+func plain(name string) bool {
+	return name != "." && name != ".." && !bytes.ContainsAny([]byte(name), "/\x00")
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package undo
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// syncDir makes a new name in a directory last.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// removed reports a file that has no name any more: nobody will read it.
+func removed(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil {
+		return true
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || st.Nlink == 0
+}

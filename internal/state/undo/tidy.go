@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package undo
+
+import (
+	"os"
+	"strings"
+	"time"
+
+	"github.com/postern-gate/postern/core/pathguard"
+)
+
+// tidy removes what is older than Options.Keep, and images that no journal
+// knows, and counts what is left.
+func (l *Log) tidy(x *Index) error {
+	all, err := l.list()
+	if err != nil {
+		return err
+	}
+	pinned, err := l.pinned(all)
+	if err != nil {
+		return err
+	}
+	old := l.now().Add(-l.o.Keep)
+	known := map[string]bool{}
+	for _, t := range x.Txns {
+		for _, e := range t.Steps {
+			if e.Image != "" && (t.Time.After(old) || pinned[t.ID]) {
+				known[e.Image] = true
+			}
+		}
+	}
+	for _, k := range all {
+		name := strings.TrimSuffix(k.path[strings.LastIndexByte(k.path, os.PathSeparator)+1:], pathguard.OldSuffix)
+		if !known[name] && (k.at.Before(old) || k.at.Before(l.now().Add(-orphanAge))) {
+			_ = remove(k.path)
+		}
+	}
+	if err := l.dropJournals(old); err != nil {
+		return err
+	}
+	return l.recount()
+}
+
+// dropJournals removes those that were last written before the oldest change
+// that is kept.
+func (l *Log) dropJournals(old time.Time) error {
+	names, err := journals(l.join())
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range names {
+		info, err := os.Lstat(name)
+		if err == nil && info.ModTime().Before(old) && (l.file == nil || l.file.Name() != name) {
+			_ = os.Remove(name)
+		}
+	}
+	return nil
+}
+
+// recount makes the count right.
+func (l *Log) recount() error {
+	release, err := l.counting()
+	if err != nil {
+		return unusable("the lock of the images can't be had", err)
+	}
+	defer release()
+	all, err := l.list()
+	if err != nil {
+		return err
+	}
+	var have counters
+	for _, k := range all {
+		have.bytes, have.entries = have.bytes+k.bytes, have.entries+k.entries
+	}
+	return l.writeRoom(have)
+}
