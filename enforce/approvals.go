@@ -126,7 +126,7 @@ func (a *Approvals) ask(ctx context.Context, q *Question, b *grant.Binding, stal
 		return nil, err
 	}
 	wait, life := a.times()
-	put := func() (*grant.Question, error) { return a.store.Ask(ctx, *b, q.card(), q.Corr, life) }
+	put := func() (*grant.Question, error) { return a.store.Ask(ctx, *b, q.card(b), q.Corr, life) }
 	asked, err := put()
 	if err != nil {
 		return nil, err
@@ -248,12 +248,10 @@ func (q *Question) hash(b *grant.Binding) error {
 	return nil
 }
 
-func (q *Question) card() grant.Card {
+// card is what is shown beside the binding; a change has the room that all else
+// leaves.
+func (q *Question) card(b *grant.Binding) grant.Card {
 	c := grant.Card{Rule: q.Verdict.Reason.String(), Undo: q.Undo}
-	if q.Change != nil {
-		text, n := spell.Out(q.Change(), true)
-		c.Change, c.Hidden = cutChange(text), n
-	}
 	spelled := func(all []Detail) (fields []grant.Field) {
 		for _, d := range all {
 			text, n := spell.Out(d.Text, false)
@@ -262,6 +260,12 @@ func (q *Question) card() grant.Card {
 		return fields
 	}
 	c.Details, c.Says = spelled(q.Details), spelled(q.Says)
+	if q.Change != nil {
+		change, unshown := q.Change()
+		text, n := spell.Out(change, true)
+		text, cut := cutChange(text, grant.MaxQuestion-c.Size(b))
+		c.Change, c.Unshown, c.Hidden = text, cmp.Or(unshown, cut), c.Hidden+n
+	}
 	return c
 }
 

@@ -668,21 +668,32 @@ func TestCard(t *testing.T) {
 		d.must(err)
 		return q.Card
 	}
-	if c := card("a", "three\n"); c.Change != "-one\ntwo\n+three\n" {
-		t.Errorf("change %q", c.Change)
+	if c := card("a", "three\n"); c.Change != "-one\ntwo\n+three\n" || c.Unshown != "" {
+		t.Errorf("change %q, unshown %q", c.Change, c.Unshown)
 	}
-	if c := card("bin", "z"); !strings.HasPrefix(c.Change, "3 bytes, sha256 ") || strings.ContainsRune(c.Change, 0) {
-		t.Errorf("change %q", c.Change)
+	if c := card("bin", "z"); !strings.HasPrefix(c.Change, "3 bytes, sha256 ") || strings.ContainsRune(c.Change, 0) || c.Unshown != onlySizes {
+		t.Errorf("change %q, unshown %q", c.Change, c.Unshown)
 	}
-	if c := card(".env", "SECRET=2"); c.Change != "" {
-		t.Errorf("change %q", c.Change)
+	if c := card(".env", "SECRET=2"); c.Change != "" || c.Unshown != onlyPrivate {
+		t.Errorf("change %q, unshown %q", c.Change, c.Unshown)
 	}
-	long := strings.Repeat("line\n", 1000)
-	if c := card("a", long); strings.Count(c.Change, "\n") > maxChangeLines+1 || !strings.HasSuffix(c.Change, "lines more (3010 bytes) that are not shown\n") {
-		t.Errorf("%d lines, %q", strings.Count(c.Change, "\n"), c.Change[len(c.Change)-80:])
-	}
-	if c := card("a", strings.Repeat("x", 100_000)); len(c.Change) > maxChangeBytes+100 {
-		t.Errorf("%d bytes", len(c.Change))
+	for _, tc := range []struct {
+		content, unshown string
+		lines            int
+	}{
+		{strings.Repeat("line\n", 3000), "", 3002},
+		{strings.Repeat("x", 100_000), "", 2}, // without a line feed at its end
+		{strings.Repeat("line\n", 5000), "the rest of the change: 1002 lines, 5010 bytes", maxChangeLines},
+		{strings.Repeat("line 123456789 123456789 123456789 123456789\n", 3500), "the rest of the change: ", 0},
+		{strings.Repeat("x", 200_000), "the rest of the change: 1 lines, 200001 bytes", 2},
+	} {
+		c := card("a", tc.content)
+		if strings.Count(c.Change, "\n") != tc.lines && tc.lines > 0 || !strings.HasPrefix(c.Unshown, tc.unshown) || tc.unshown == "" && c.Unshown != "" {
+			t.Errorf("%d lines, unshown %q, not %+.30v", strings.Count(c.Change, "\n"), c.Unshown, tc)
+		}
+		if len(c.Change) > grant.MaxQuestion || strings.HasSuffix(c.Change, "\n") != (tc.unshown != "" || tc.lines > 2) {
+			t.Errorf("%d bytes, ends %q", len(c.Change), c.Change[len(c.Change)-20:])
+		}
 	}
 	for _, f := range files(t, filepath.Join(d.state.Path(), "pending")) {
 		b, err := os.ReadFile(f)

@@ -11,6 +11,7 @@ import (
 	"hash"
 	"reflect"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -122,23 +123,31 @@ func (t *beneath) digest() string {
 	return hex.EncodeToString(t.sum[:])
 }
 
-// Bounds of a diff that is shown.
+// maxChangeLines bounds a diff that is shown: of more nobody reads each line.
+// Its bytes are bounded by what a question may hold.
+const maxChangeLines = 4000
+
+// What a card doesn't show of a change.
 const (
-	maxChangeLines = 400
-	maxChangeBytes = 64 << 10
+	onlySizes   = "what changes: only sizes and digests are shown"
+	onlyPrivate = "what is written: its name belongs to a built-in list"
+	onlyAfter   = "what is there: it can't be read"
 )
 
 // change draws what would become of the first operand.
-func (c *crossing) change() string {
-	if c.proposed == nil || c.private() {
-		return ""
+func (c *crossing) change() (text, unshown string) {
+	if c.proposed == nil {
+		return "", ""
+	}
+	if c.private() {
+		return "", onlyPrivate
 	}
 	o, after := &c.operands[0], *c.proposed
 	var before []byte
 	if o.exists() {
 		content, err := o.content()
 		if err != nil {
-			return "what is there can't be shown"
+			return "what is there can't be shown", onlyAfter
 		}
 		before = content
 	}
@@ -147,36 +156,37 @@ func (c *crossing) change() string {
 	}
 	sizes := fmt.Sprintf("%d bytes, sha256 %x\nbecome\n%d bytes, sha256 %x", len(before), sha256.Sum256(before), len(after), sha256.Sum256(after))
 	if c.diff == nil || noText(before) || noText(after) {
-		return sizes
+		return sizes, onlySizes
 	}
 	text, complete := c.diff(o.name.String(), before, after)
 	switch {
 	case text == "":
-		return "nothing in it changes"
+		return "nothing in it changes", ""
 	case !complete:
-		return text + sizes
+		return text + sizes, onlySizes
 	}
-	return text
+	return text, ""
 }
 
-// cutChange keeps the beginning of a long diff and says what is left out.
-func cutChange(text string) string {
+// cutChange keeps the whole lines that fit, and says how much is left out.
+func cutChange(text string, room int) (shown, unshown string) {
 	end, lines := 0, 0
 	for lines < maxChangeLines && end < len(text) {
-		i := bytes.IndexByte([]byte(text[end:]), '\n') + 1
-		if i == 0 {
-			i = len(text) - end
+		n := strings.IndexByte(text[end:], '\n') + 1
+		if n == 0 {
+			n = len(text) - end
 		}
-		if end+i > maxChangeBytes {
+		if end+n > room {
 			break
 		}
-		end, lines = end+i, lines+1
-	}
-	if end == len(text) {
-		return text
+		end, lines = end+n, lines+1
 	}
 	rest := text[end:]
-	return text[:end] + fmt.Sprintf("and %d lines more (%d bytes) that are not shown\n", bytes.Count([]byte(rest), []byte("\n")), len(rest))
+	if rest == "" {
+		return text, ""
+	}
+	more := strings.Count(strings.TrimSuffix(rest, "\n"), "\n") + 1
+	return text[:end], fmt.Sprintf("the rest of the change: %d lines, %d bytes", more, len(rest))
 }
 
 // private reports whether a name belongs to a built-in list.

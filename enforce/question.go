@@ -74,9 +74,10 @@ type Question struct {
 	// are the agent's and its client's own words.
 	Details, Says []Detail
 
-	// Change returns the diff from what is there to what would be, or a line
-	// that stands for it. It reads, so it is called only when it is shown.
-	Change func() string
+	// Change returns the diff from what is there to what would be, or lines that
+	// stand for it; unshown says what of it they don't tell, "" for nothing. It
+	// reads, so it is called only when it is shown.
+	Change func() (text, unshown string)
 	// Aside, if set, is called before the call waits for a person, and the
 	// function that it returns afterwards: in between it doesn't work, so its
 	// time doesn't count and it keeps nobody waiting.

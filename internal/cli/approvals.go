@@ -130,6 +130,7 @@ type questionJSON struct {
 	More       int             `json:"more"`
 	Because    string          `json:"because"`
 	Change     string          `json:"change"`
+	Unshown    string          `json:"unshown"`
 	Details    []grant.Field   `json:"details"`
 	Says       []grant.Field   `json:"says"`
 	Undo       string          `json:"undo"`
@@ -157,7 +158,7 @@ func questionOf(q *grant.Question) questionJSON {
 	c := prompt.Draw(q)
 	return questionJSON{
 		Folders: folders(&q.For), ID: q.ID, Corr: q.Corr, Agent: q.For.Agent, Session: q.For.Session, Server: q.For.Server, Tool: q.For.Tool,
-		Class: q.For.Class, Operations: operations(&q.For), More: q.For.More, Because: q.Card.Rule, Change: q.Card.Change,
+		Class: q.For.Class, Operations: operations(&q.For), More: q.For.More, Because: q.Card.Rule, Change: q.Card.Change, Unshown: q.Card.Unshown,
 		Details: append([]grant.Field{}, q.Card.Details...), Says: append([]grant.Field{}, q.Card.Says...), Undo: q.Card.Undo,
 		Asked: q.Asked.Wall.UTC(), Deadline: q.Deadline().UTC(), Card: c.Text, Digest: c.Digest, Code: c.Code,
 	}

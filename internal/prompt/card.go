@@ -12,7 +12,7 @@
 // is the last thing of the card. An answer comes from the terminal that the
 // program was started on, never from a pipe; what is typed in the first half
 // second is ignored; a yes needs the last page shown, and a yes to what can't
-// be taken back the code of exactly this card.
+// be taken back, or isn't shown whole, the code of exactly this card.
 //
 // Not guaranteed: that who types there is the person.
 package prompt
@@ -38,8 +38,8 @@ type Card struct {
 	Text  string
 	// Digest is the SHA-256 of Text in hexadecimal digits.
 	Digest string
-	// Code has to be typed for a yes to what can't be taken back; "" for the
-	// rest.
+	// Code has to be typed for a yes to what can't be taken back, and to what the
+	// card doesn't show all of; "" for the rest.
 	Code string
 	// Pattern is what a yes for a pattern would cover; "" where there is none.
 	Pattern string
@@ -79,9 +79,9 @@ func Draw(q *grant.Question) Card {
 	c.Text = b.String()
 	sum := sha256.Sum256([]byte(c.Text))
 	c.Digest = hex.EncodeToString(sum[:])
-	if q.For.Destructive() {
+	if q.WantsCode() {
 		c.Code = strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:4])
-	} else if !q.For.Private && q.For.More == 0 {
+	} else if !q.For.Private {
 		c.Pattern = grant.AroundOf(&q.For)
 	}
 	return c
@@ -116,6 +116,9 @@ func parts(q *grant.Question) (all []Part) {
 	}
 	if q.Card.Change != "" {
 		all = append(all, Part{Change, "change", spelled(q.Card.Change, true)})
+	}
+	if q.Card.Unshown != "" {
+		field("not shown", textsafe.Clean(q.Card.Unshown).String())
 	}
 	if hidden == 1 {
 		field("hidden", `1 invisible character, spelled as \u{…} or \x…`)

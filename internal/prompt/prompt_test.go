@@ -52,6 +52,17 @@ func TestDraw(t *testing.T) {
 	if d := Draw(q); len(d.Code) != 4 || d.Pattern != "" || d.Digest == c.Digest {
 		t.Errorf("%+v", d)
 	}
+	for _, change := range []func(*grant.Question){
+		func(q *grant.Question) { q.Card.Unshown = "the rest of the change: 7 lines, 70 bytes" },
+		func(q *grant.Question) { q.For.More = 1 },
+	} {
+		q = question()
+		change(q)
+		d := Draw(q)
+		if len(d.Code) != 4 || d.Pattern != "" || q.Card.Unshown != "" && !strings.Contains(d.Text, "  | +b\nnot shown   the rest of the change: 7 lines, 70 bytes\ncan be undone") {
+			t.Errorf("what isn't shown whole: %+v", d)
+		}
+	}
 	q = question()
 	q.For.Private = true
 	if d := Draw(q); d.Pattern != "" {

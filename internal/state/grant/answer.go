@@ -112,7 +112,11 @@ func (s *Store) granted(q *Question, a Answer, now Moment) (*Grant, error) {
 	case Until:
 		g.Life = a.Life
 	}
-	if rule := g.mayNot(); rule != "" {
+	rule := g.mayNot()
+	if rule == "" && g.Kind != Once && q.WantsCode() {
+		rule = eachTime
+	}
+	if rule != "" {
 		return nil, &fault.Error{Code: fault.RequestInvalid, Resource: q.ID, Rule: rule, Hint: "postern approve " + q.ID}
 	}
 	if len(s.names(grantsDir)) >= MaxAll {
@@ -120,6 +124,9 @@ func (s *Store) granted(q *Question, a Answer, now Moment) (*Grant, error) {
 	}
 	return g, nil
 }
+
+// eachTime is why a yes to what has a code on its card is for once.
+const eachTime = "a yes to this is given once, each time"
 
 // mayNot is why the yes may not be given, "" if it may.
 func (g *Grant) mayNot() string {
@@ -129,7 +136,7 @@ func (g *Grant) mayNot() string {
 	case g.Kind != Session && g.Kind != Pattern && g.Kind != Until:
 		return "there is no such kind of approval"
 	case g.For.Destructive():
-		return "a yes to this is given once, each time"
+		return eachTime
 	case g.Kind == Pattern && g.For.Private:
 		return "no pattern may cover a name of the built-in lists"
 	case g.Kind == Pattern:

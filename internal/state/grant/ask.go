@@ -120,7 +120,7 @@ func (s *Store) Ask(ctx context.Context, b Binding, card Card, corr string, life
 	}
 	q := &Question{ID: newID(), Corr: corr, For: b, Card: card, Asked: now, Life: life}
 	data, err := seal(s.key, "question", name, q)
-	if err != nil || q.size() > MaxQuestion {
+	if err != nil || q.Card.Size(&q.For) > MaxQuestion {
 		return nil, &fault.Error{Code: fault.LimitExceeded, Op: "ask", Rule: "the question is too large to be shown", Err: err}
 	}
 	if err := s.note(q.note(Asked, card.Rule)); err != nil {
@@ -133,18 +133,18 @@ func (s *Store) Ask(ctx context.Context, b Binding, card Card, corr string, life
 	return q, nil
 }
 
-// size is how much there is to read, in bytes.
-func (q *Question) size() int {
-	n := len(q.Card.Change)
-	for _, fields := range [][]Field{q.Card.Details, q.Card.Says} {
+// Size is how much there is to read of a question with this card, in bytes.
+func (c *Card) Size(b *Binding) int {
+	n := len(c.Change)
+	for _, fields := range [][]Field{c.Details, c.Says} {
 		for _, f := range fields {
 			n += len(f.Name) + len(f.Text)
 		}
 	}
-	for _, o := range q.For.Operations {
+	for _, o := range b.Operations {
 		n += len(o.Resource)
 	}
-	for _, o := range q.For.Objects {
+	for _, o := range b.Objects {
 		n += len(o.Name)
 	}
 	return n

@@ -210,6 +210,29 @@ func TestRefusedKinds(t *testing.T) {
 	}
 }
 
+// TestUnshownOnce: a yes to what wasn't shown whole is for once.
+func TestUnshownOnce(t *testing.T) {
+	more := write1()
+	more.More = 1
+	for _, tc := range []struct {
+		b    Binding
+		card Card
+	}{{write1(), Card{Unshown: "the rest"}}, {more, Card{}}} {
+		w := newWorld(t)
+		q, err := w.store.Ask(t.Context(), tc.b, tc.card, "c", testLife)
+		w.must(err)
+		if !q.WantsCode() {
+			t.Error("no code")
+		}
+		for _, a := range []Answer{{Kind: Session}, {Kind: Until, Life: time.Hour}, {Kind: Pattern, Pattern: "project://**"}} {
+			_, err := w.store.Decide(t.Context(), q.ID, a)
+			wantCode(t, err, fault.RequestInvalid)
+		}
+		w.decide(q, Once)
+		w.must(w.spend(q.ID, tc.b))
+	}
+}
+
 // TestFirstAnswerHolds: of two people who answer at once one is told that the
 // other was first.
 func TestFirstAnswerHolds(t *testing.T) {

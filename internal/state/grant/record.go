@@ -78,6 +78,12 @@ func (b *Binding) Destructive() bool {
 	return !known || c != core.ReadOnly && c != core.Mutating
 }
 
+// WantsCode reports whether a yes has to be typed as the code of the card, and is
+// for once: what is done can't be taken back, or the card doesn't show all of it.
+func (q *Question) WantsCode() bool {
+	return q.For.Destructive() || q.Card.Unshown != "" || q.For.More > 0
+}
+
 func digest(v any) string {
 	b, _ := json.Marshal(v) // strings, numbers and lists of them never fail
 	sum := sha256.Sum256(b)
@@ -144,6 +150,8 @@ type Card struct {
 	Details []Field `json:"details,omitempty"` // arguments, as they are bound
 	Says    []Field `json:"says,omitempty"`    // the agent's and its client's own words
 	Undo    string  `json:"undo"`              // whether it can be undone
+	// Unshown says what of that is not on the card, "" for nothing.
+	Unshown string `json:"unshown,omitempty"`
 	// Hidden counts what nobody would have seen of the change, the details and
 	// what is said: it is spelled out in them.
 	Hidden int `json:"hidden,omitempty"`
