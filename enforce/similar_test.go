@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enforce
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/pathguard"
+)
+
+// TestSince: what a question is about is known to have changed when it has, and
+// only then.
+func TestSince(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		call  func(*desk) error
+		ask   string
+		alter func(*desk)
+		want  []string
+	}{
+		{"a write", func(d *desk) error { _, err := d.gate.Write(t.Context(), "a", []byte("B"), Call{}); return err }, "fs.write project://a",
+			func(d *desk) { d.put("a", "other") }, []string{"project://a"}},
+		{"a write of what goes", func(d *desk) error { _, err := d.gate.Write(t.Context(), "a", []byte("B"), Call{}); return err }, "fs.write project://a",
+			func(d *desk) { d.must(os.Remove(d.path("a"))) }, []string{"project://a"}},
+		{"a new file", func(d *desk) error { _, err := d.gate.Write(t.Context(), "sub/new", []byte("B"), Call{}); return err }, "fs.create project://sub",
+			func(d *desk) { d.put("sub/new", "there") }, []string{"project://sub/new"}},
+		{"a folder beneath one that is missing", func(d *desk) error { _, err := d.gate.MakeDir(t.Context(), "x/y/z", Call{}); return err }, "fs.create project://x",
+			func(d *desk) { d.must(os.Mkdir(d.path("x"), 0o755)) }, []string{"project://x/y/z"}},
+		{"a read", func(d *desk) error {
+			f, err := d.gate.Open(t.Context(), "a")
+			if err == nil {
+				_ = f.Close()
+			}
+			return err
+		}, "fs.read project://a",
+			func(d *desk) { d.put("a", "other") }, []string{"project://a"}},
+		{"a list", func(d *desk) error {
+			return d.gate.Walk(t.Context(), "sub", 10, func(*Walk, pathguard.Name) error { return nil })
+		}, "fs.list project://sub",
+			func(d *desk) { d.must(os.RemoveAll(d.path("sub"))) }, []string{"project://sub"}},
+		{"another folder in its place", func(d *desk) error { _, err := d.gate.Write(t.Context(), "a", []byte("B"), Call{}); return err }, "fs.write project://a",
+			func(d *desk) {
+				d.must(os.Rename(d.dir, d.dir+"-away"))
+				d.must(os.Mkdir(d.dir, 0o755))
+			}, []string{"project://a"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t, []string{c.ask}, map[string]string{"a": "A", "sub/f": "F"})
+			id := asked(t, c.call(d), fault.PolicyAsk)
+			q, err := d.person.Question(t.Context(), id)
+			d.must(err)
+			if got := d.state.Since(&q.For); len(got) != 0 {
+				t.Errorf("nothing changed, and it says %q: %+v", got, q.For)
+			}
+			c.alter(d)
+			if got := d.state.Since(&q.For); !slices.Equal(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestUndoable: a change that is kept is, until it is taken back.
+func TestUndoable(t *testing.T) {
+	w := newWorld(t, rules{}, map[string]string{"a": "A"})
+	state, err := OpenState(w.dir+"-state", StateOptions{})
+	w.must(err)
+	defer state.Close()
+	g := w.open(rules{}, func(o *Options) { o.Recorder, o.Locker, o.Keeper = state, state, state })
+	_, err = g.Write(t.Context(), "a", []byte("B"), Call{})
+	w.must(err)
+	list, _, _, err := state.UndoList("", -1)
+	w.must(err)
+	id := list[0].ID
+	look := func() bool {
+		t.Helper()
+		kept, err := state.Undoable([]string{id, "unknown"})
+		w.must(err)
+		if kept["unknown"] {
+			t.Error("what nobody knows")
+		}
+		return kept[id]
+	}
+	if !look() {
+		t.Error("a change that is kept")
+	}
+	plan, err := state.PlanUndo(UndoSelect{ID: id})
+	w.must(err)
+	_, err = state.Undo(t.Context(), plan, Person{Subject: core.Subject{Source: "undo"}, Decider: rules{}})
+	w.must(err)
+	if look() {
+		t.Error("one that was taken back")
+	}
+}
