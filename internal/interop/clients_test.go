@@ -131,7 +131,7 @@ func everyTool(root string) []step {
 	}
 	refused := []step{
 		call("delete_file", "confirm", map[string]any{"path": at("a.txt")}),
-		call("delete_file", "next: allow it in", map[string]any{"path": at("a.txt"), "confirm": true}),
+		call("delete_file", "next: a person runs: postern approve ", map[string]any{"path": at("a.txt"), "confirm": true}),
 		call("read_text_file", "denied: fs.read", map[string]any{"path": at(".env")}),
 		call("read_text_file", "not beneath any root", map[string]any{"path": "/etc/passwd"}),
 	}

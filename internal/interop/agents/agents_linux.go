@@ -62,7 +62,10 @@ type Session struct {
 	// Blind lets the model make calls of tools that it isn't offered; else it waits
 	// for them a while.
 	Blind bool
-	Args  []string // more arguments
+	// Before is what others do before the model makes call i of the list; they see
+	// the results of those before it. It is called once for each call.
+	Before func(i int, results []Result)
+	Args   []string // more arguments
 }
 
 // most is how long an agent may take. It needs two seconds, on a busy machine twenty.
@@ -81,7 +84,7 @@ func (s Session) Run(t testing.TB) []Result {
 	t.Helper()
 	program := s.Agent.Program(t)
 	m := newModel(s.Calls)
-	m.blind = s.Blind
+	m.blind, m.before = s.Blind, s.Before
 	server := httptest.NewServer(m)
 	defer server.Close()
 

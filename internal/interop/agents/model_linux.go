@@ -35,6 +35,9 @@ type model struct {
 	calls []Call
 	blind bool // makes calls of tools that aren't offered
 
+	before  func(int, []Result)
+	started int // calls for which before was called
+
 	mu      sync.Mutex
 	results []Result
 	have    []bool
@@ -115,6 +118,10 @@ func (m *model) next(request []byte) (c Call, id string, ok bool) {
 		m.waited++
 		time.Sleep(pause)
 		return Call{Tool: "not_yet", Input: object{}}, "toolu_wait_" + strconv.Itoa(m.waited), true
+	}
+	if i >= m.started && m.before != nil {
+		m.started = i + 1
+		m.before(i, m.results[:i])
 	}
 	return c, idPrefix + strconv.Itoa(i), true
 }

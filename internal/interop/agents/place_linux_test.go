@@ -147,6 +147,7 @@ func (p place) shown(r Result) string {
 		{`\AWall time: [0-9.]+ seconds\nOutput:\n`, ""},
 		{`untrusted-[0-9a-f]{8}\b`, "untrusted-NONCE"},
 		{` etag="[^"]*"`, ` etag="ETAG"`},
+		{`undo_id: [0-9a-f]{12}-[0-9a-z]+`, "undo_id: UNDO"},
 		{regexp.QuoteMeta(p.home), "/home/me"},
 	} {
 		text = regexp.MustCompile(change.pattern).ReplaceAllString(text, change.to)
