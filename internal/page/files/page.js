@@ -4,7 +4,7 @@
 'use strict';
 (() => {
   const deaf = 500;
-  let hears = performance.now() + deaf;
+  let hears;
 
   // What appeared a moment ago, or moved, can't have been meant.
   function still() {
@@ -14,6 +14,7 @@
       if (performance.now() >= hears - 1) document.body.classList.remove('deaf');
     }, deaf);
   }
+  still();
   for (const what of ['click', 'submit']) {
     document.addEventListener(what, (e) => {
       const answers = e.target.closest && e.target.closest('form') && (what === 'submit' || e.target.closest('button'));
