@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,38 +80,13 @@ func (o *approveOptions) answer(now time.Time) (grant.Answer, error) {
 	case o.pattern != "":
 		return grant.Answer{Kind: grant.Pattern, Pattern: o.pattern}, nil
 	case o.until != "":
-		at, ok := untilTime(o.until, now)
+		life, ok := grant.ParseUntil(o.until, now)
 		if !ok {
 			return grant.Answer{}, usage("postern approve", "--until: it is no time and no duration: "+o.until, "")
 		}
-		return grant.Answer{Kind: grant.Until, Life: at.Sub(now)}, nil
+		return grant.Answer{Kind: grant.Until, Life: life}, nil
 	}
 	return grant.Answer{Kind: grant.Once}, nil
-}
-
-// untilTime reads how long, or when: the next time that a clock shows it.
-func untilTime(s string, now time.Time) (time.Time, bool) {
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		if d, err := time.ParseDuration(days + "h"); err == nil {
-			return now.Add(24 * d), true
-		}
-	}
-	if d, err := time.ParseDuration(s); err == nil {
-		return now.Add(d), true
-	}
-	if at, err := time.ParseInLocation("15:04", s, now.Location()); err == nil {
-		at = time.Date(now.Year(), now.Month(), now.Day(), at.Hour(), at.Minute(), 0, 0, now.Location())
-		if !at.After(now) {
-			at = at.AddDate(0, 0, 1)
-		}
-		return at, true
-	}
-	for _, layout := range []string{"2006-01-02 15:04", time.DateTime, time.RFC3339} {
-		if at, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
-			return at, true
-		}
-	}
-	return time.Time{}, false
 }
 
 func (o *approveOptions) approve(ctx context.Context, env *Env, id string) error {
