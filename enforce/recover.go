@@ -221,6 +221,9 @@ func (a *aftermath) name(prefix, resource string) (pathguard.Name, bool) {
 // top is the name of a root at a path.
 func (a *aftermath) top(root, path string) (pathguard.Name, bool) {
 	n, known := a.tops[[2]string{root, path}]
+	if path == "" {
+		return n, false // it would be taken for the folder that we run in
+	}
 	if !known {
 		if n, known = topOf(root, path); !known {
 			return n, false

@@ -15,6 +15,10 @@ import (
 // brings back what was there before. It goes through the same crossing, with
 // the same locks, journal and records, stays beneath the roots that the changes
 // were made in, follows no link, and touches no file of postern's own.
+//
+// Subject is what the records say of them. It is the door's own: its source, and
+// an agent only where the door is one's by its configuration. Nothing that came
+// with a call belongs in it.
 type Person struct {
 	Subject core.Subject
 	Decider Decider  // names what a record may not spell out
@@ -31,11 +35,9 @@ func (s *State) Undo(ctx context.Context, p *UndoPlan, by Person) (id string, er
 	}
 	defer done()
 	// Somebody else may have undone it meanwhile.
-	fresh, err := s.PlanUndo(p.Select)
-	if err != nil {
+	if err := s.again(p); err != nil {
 		return "", err
 	}
-	*p = *fresh
 	r := undoRun{state: s, by: by, id: newID(), index: p.index, gates: map[undo.Place]*Gate{}, left: map[pathguard.Facts]bool{}}
 	defer r.close()
 	for i := range p.Steps {
@@ -140,7 +142,7 @@ func (r *undoRun) gate(p undo.Place) (*Gate, error) {
 		return nil, err
 	}
 	g, err := New(Options{
-		Workspace: ws, Decider: byPerson{r.by.Decider}, Recorder: r.state, Locker: r.state, Keeper: r.state, Subject: r.by.Subject,
+		Workspace: ws, Decider: byPerson{r.by.Decider, r.by.why()}, Recorder: r.state, Locker: r.state, Keeper: r.state, Subject: r.by.Subject,
 	})
 	if err != nil {
 		_ = root.Close()
@@ -151,12 +153,24 @@ func (r *undoRun) gate(p undo.Place) (*Gate, error) {
 }
 
 // byPerson allows what a person does, and knows which names are not told.
-type byPerson struct{ Decider }
+type byPerson struct {
+	Decider
+
+	why string
+}
+
+// why is the reason that the records give.
+func (p *Person) why() string {
+	if p.Subject.Agent != "" {
+		return "a change is taken back, as the door of this agent offers it"
+	}
+	return "a person takes a change back"
+}
 
 func (d byPerson) Evaluate(q core.Request) core.Verdict {
 	return core.Verdict{
 		Decision: core.Allow,
-		Reason:   core.Reason{Decision: core.Allow, Step: core.StepRule, Rule: "undo", Why: "a person takes a change back"},
+		Reason:   core.Reason{Decision: core.Allow, Step: core.StepRule, Rule: "undo", Why: d.why},
 		Class:    d.Decider.Evaluate(q).Class,
 	}
 }

@@ -24,6 +24,7 @@ func TestUndoCases(t *testing.T) {
 	cases := map[string]func(*testing.T){
 		"und-01": undoLeavesOthers, "und-04": undoOutOfOrder, "und-05": undoByMistake, "und-06": undoNothing,
 		"und-08": undoAmongRepositories, "und-09": undoWithinBounds, "und-10": undoSessionOfMany, "und-12": undoWithoutGit,
+		"apr-21": undoByWhom,
 	}
 	f, err := os.Open("../vectors/undo/undo.jsonl")
 	if err != nil {
@@ -289,4 +290,44 @@ func undoWithoutGit(t *testing.T) {
 var victimTree = map[string]string{
 	"a.txt": "A", "d/b.txt": "B", "d/deep/c.txt": "C", "empty/": "", "ln": "-> a.txt",
 	".git/HEAD": "ref", ".git/index": "index", "sub/.git/HEAD": "ref", "sub/f": "F",
+}
+
+// undoByWhom: who took a change back is what their door says, an agent's or a
+// person's, whatever the changed session was.
+func undoByWhom(t *testing.T) {
+	w := newUndoWorld(t, stateBeside(t), UndoOptions{}, map[string]string{"a": "A", "b": "B"})
+	w.gate = w.open(rules{}, func(o *Options) {
+		o.Recorder, o.Locker, o.Keeper = w.state, w.state, w.state
+		o.Subject = core.Subject{Agent: "a1", Session: "user", Source: "mcp-stdio", Level: core.LevelSDK}
+	})
+	byAgent, onPage := w.write("a", "new"), w.write("b", "new")
+	undoes := map[string]core.Subject{
+		byAgent: {Agent: "a1", Source: "mcp-http", Level: core.LevelSDK},
+		onPage:  {Source: "page", Level: core.LevelSDK},
+	}
+	ids := map[string]string{}
+	for edit, subject := range undoes {
+		p, err := w.state.PlanUndo(UndoSelect{ID: edit})
+		w.must(err)
+		id, err := w.state.Undo(t.Context(), p, Person{Subject: subject, Decider: rules{}})
+		w.must(err)
+		ids[id] = edit
+	}
+	w.must(w.state.Close())
+	seen := 0
+	for _, r := range records(t, w.state.Path()) {
+		edit := ids[fmt.Sprint(r["corr"])]
+		if edit == "" {
+			continue
+		}
+		seen++
+		want := undoes[edit]
+		person := strings.Contains(fmt.Sprint(r["reason"]), "person")
+		if r["undoes"] != edit || r["agent"] != want.Agent || r["source"] != want.Source || person != (want.Agent == "") {
+			t.Errorf("%+v: %v", want, r)
+		}
+	}
+	if seen != 4 {
+		t.Errorf("%d records", seen)
+	}
 }

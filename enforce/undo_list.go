@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/internal/state/undo"
 )
 
@@ -19,6 +20,7 @@ type UndoEntry struct {
 	Op      string
 	Undoes  bool // it is itself an undo
 	Names   []string
+	Roots   []string // the paths of their roots, "" for one that the journal doesn't tell
 	State   string // UndoReady, UndoUndone, or a problem
 	Why     string // of the problem
 }
@@ -37,13 +39,15 @@ func (s *State) UndoList(session string, limit int) (list []UndoEntry, more, dam
 	if err != nil {
 		return nil, 0, 0, err
 	}
+	v := newView(x, s.undo) // one, so that each root is opened once
+	defer v.close()
 	for _, t := range slices.Backward(x.Txns) {
 		switch {
 		case session != "" && t.Session != session, !effective(t):
 		case limit >= 0 && len(list) == limit:
 			more++
 		default:
-			list = append(list, s.undoEntry(x, t))
+			list = append(list, undoEntry(v, t))
 		}
 	}
 	return list, more, x.Damaged, nil
@@ -54,18 +58,27 @@ func effective(t *undo.Txn) bool {
 	return slices.ContainsFunc(t.Steps, func(e *undo.Entered) bool { return e.State != undo.Aborted })
 }
 
-func (s *State) undoEntry(x *undo.Index, t *undo.Txn) UndoEntry {
+func (e *UndoEntry) addRoot(path string) {
+	if !slices.Contains(e.Roots, path) {
+		e.Roots = append(e.Roots, path)
+	}
+}
+
+func undoEntry(v *view, t *undo.Txn) UndoEntry {
 	e := UndoEntry{
 		ID: t.ID, Time: t.Time, Agent: t.Agent, Session: t.Session, Source: t.Source, Op: t.Op, Undoes: t.Undoes, State: UndoUndone,
 	}
 	for _, step := range t.Steps {
 		if step.State != undo.Aborted {
 			e.Names = append(e.Names, step.String())
+			e.addRoot(step.Path)
+			if step.To != nil {
+				e.addRoot(step.To.Path)
+			}
 		}
 	}
-	p := UndoPlan{index: x}
-	v := newView(x, s.undo)
-	defer v.close()
+	p := UndoPlan{index: v.index}
+	v.states, v.unknown = map[undo.Place]pathguard.Facts{}, nil
 	for _, step := range slices.Backward(t.Steps) {
 		p.add(v, t, step)
 	}

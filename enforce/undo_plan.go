@@ -15,6 +15,9 @@ type UndoSelect struct {
 	ID      string // of a change, or of an undo, whose undo is the redo
 	Session string // every change of a session
 	Last    bool   // the newest change that is not taken back yet
+	// Near bounds Last to changes beneath a root that contains this path, which
+	// is absolute and without links, or that lies beneath it; "" is all.
+	Near string
 }
 
 // The problems of a step.
@@ -32,7 +35,9 @@ const (
 type UndoStep struct {
 	Verb    string // restore, remove, recreate, rename back, shorten, lengthen
 	Name    string // canonical
+	Root    string // the path of its root, "" where the journal doesn't say
 	To      string // of a rename back, the name that it gets
+	ToRoot  string // and the path of the root of that
 	Problem string // "" for none
 	Why     string // of the problem
 	Done    bool
@@ -42,9 +47,11 @@ type UndoStep struct {
 
 // UndoPlan is what an undo would do, in its order.
 type UndoPlan struct {
-	Select UndoSelect
-	Steps  []UndoStep
-	index  *undo.Index
+	Select    UndoSelect
+	Steps     []UndoStep
+	Elsewhere int // changes in other folders that Select.Near left out
+	ids       []string
+	index     *undo.Index
 }
 
 // Problems counts the steps that have one.
@@ -65,56 +72,79 @@ func (s *State) PlanUndo(sel UndoSelect) (*UndoPlan, error) {
 		return nil, err
 	}
 	p := &UndoPlan{Select: sel, index: x}
-	chosen, err := sel.choose(x)
+	p.choose()
+	return p, s.fill(p)
+}
+
+// again plans the same changes anew: none that came since is among them.
+func (s *State) again(p *UndoPlan) error {
+	x, err := s.undo.Read()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	v := newView(x, s.undo)
+	p.index, p.Steps = x, nil
+	return s.fill(p)
+}
+
+func (s *State) fill(p *UndoPlan) error {
+	v := newView(p.index, s.undo)
 	defer v.close()
-	for _, t := range slices.Backward(chosen) {
+	for _, id := range slices.Backward(p.ids) {
+		t := p.index.Find(id)
+		if t == nil {
+			return &fault.Error{
+				Code: fault.PathMissing, Op: "undo", Resource: id,
+				Rule: "no change has this id, or it is no longer kept", Hint: "postern undo list",
+			}
+		}
 		for _, e := range slices.Backward(t.Steps) {
 			p.add(v, t, e)
 		}
 	}
-	return p, nil
+	return nil
 }
 
-func (sel UndoSelect) choose(x *undo.Index) ([]*undo.Txn, error) {
+// choose notes the ids of what is selected, the oldest first.
+func (p *UndoPlan) choose() {
+	sel := p.Select
 	switch {
 	case sel.ID != "":
-		if t := x.Find(sel.ID); t != nil {
-			return []*undo.Txn{t}, nil
-		}
-		return nil, &fault.Error{
-			Code: fault.PathMissing, Op: "undo", Resource: sel.ID,
-			Rule: "no change has this id, or it is no longer kept", Hint: "postern undo list",
-		}
+		p.ids = []string{sel.ID}
 	case sel.Session != "":
-		var all []*undo.Txn
-		for _, t := range x.Txns {
+		for _, t := range p.index.Txns {
 			if t.Session == sel.Session && !t.Undoes {
-				all = append(all, t)
+				p.ids = append(p.ids, t.ID)
 			}
 		}
-		return all, nil
+	case sel.Last:
+		p.chooseLast(sel.Near)
 	}
-	for _, t := range slices.Backward(x.Txns) {
-		if !t.Undoes && slices.ContainsFunc(t.Steps, func(e *undo.Entered) bool { return e.State == undo.Committed && e.Current() != nil }) {
-			return []*undo.Txn{t}, nil
+}
+
+func (p *UndoPlan) chooseLast(near string) {
+	for _, t := range slices.Backward(p.index.Txns) {
+		switch {
+		case t.Undoes, !slices.ContainsFunc(t.Steps, func(e *undo.Entered) bool { return e.State == undo.Committed && e.Current() != nil }):
+		case near != "" && !slices.ContainsFunc(t.Steps, func(e *undo.Entered) bool { return e.Near(near) || e.To != nil && e.To.Near(near) }):
+			p.Elsewhere++
+		case p.ids == nil:
+			p.ids = []string{t.ID}
 		}
 	}
-	return nil, nil
 }
 
 // add plans one step, unless there is nothing of it to take back.
 func (p *UndoPlan) add(v *view, t *undo.Txn, e *undo.Entered) {
-	step := UndoStep{Verb: verbOf(e), Name: e.String(), ID: t.ID, entered: e}
+	step := UndoStep{Verb: verbOf(e), Name: e.String(), Root: e.Path, ID: t.ID, entered: e}
 	if e.To != nil {
 		step.Name, step.To = e.To.String(), e.String()
+		step.Root, step.ToRoot = e.To.Path, e.Path
 	}
 	switch {
 	case e.State == undo.Aborted:
 		return
+	case e.Path == "":
+		step.Problem, step.Why = UndoFailed, "the journal doesn't say where its root lies"
 	case t.Lost != "":
 		step.Problem, step.Why = UndoUncovered, t.Lost
 	case e.State == undo.Attention:

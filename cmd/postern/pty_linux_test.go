@@ -66,6 +66,7 @@ func sit(t *testing.T, env []string, rows uint16, args ...string) *person {
 	p := &person{t: t, master: master, more: make(chan struct{}, 1)}
 	p.cmd = exec.Command(os.Args[0], args...)
 	p.cmd.Env = append(env, asPostern+"=1")
+	p.cmd.Dir = strings.TrimPrefix(env[0], "HOME=")
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = slave, slave, slave
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := p.cmd.Start(); err != nil {

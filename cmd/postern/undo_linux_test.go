@@ -4,16 +4,22 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/postern-gate/postern/internal/prompt"
 )
 
 // answered runs the command with a terminal of its own on which somebody
@@ -80,5 +86,54 @@ func TestUndoAsksOnTheTerminal(t *testing.T) {
 	}
 	if out, err := answered(t, home, dir, "yes\n", "undo", "--last"); err != nil || read() != "old" || !strings.Contains(out, "done: restore project://a") {
 		t.Errorf("%v %s", err, out)
+	}
+}
+
+// TestUndoByWhom: an undo on the page is the page's, and one at the command line
+// that one's; no agent's, whatever the client and the form say.
+func TestUndoByWhom(t *testing.T) {
+	home, dir := folder(t, map[string]string{"a": "old", "b": "old"})
+	lines := []string{
+		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"user","version":"page"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+	}
+	for _, name := range []string{"a", "b"} {
+		lines = append(lines, `{"jsonrpc":"2.0","id":"`+name+`","method":"tools/call","params":{"name":"write_file","_meta":{"agent":"user","source":"page"},"arguments":{"path":"`+name+`","content":"new"}}}`)
+	}
+	talk(t, home, dir, lines)
+	env := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TERM=xterm"}
+	if out, err := answered(t, home, dir, "y\n", "undo", "--last"); err != nil || !strings.Contains(out, "done: restore project://b in "+dir) {
+		t.Fatal(err, out)
+	}
+	p := sit(t, env, 40, "page", dir)
+	b := open(t, p)
+	_, list := b.send(http.MethodGet, "/undo", nil)
+	plans := regexp.MustCompile(`/undo/plan\?id=[^"]+`).FindAllString(list, -1)
+	v := b.form(plans[len(plans)-1], "/undo")
+	for _, claim := range []string{"agent", "source", "session"} {
+		v.Set(claim, "user")
+	}
+	time.Sleep(prompt.Deaf)
+	b.send(http.MethodPost, "/undo", v)
+	if text, err := os.ReadFile(filepath.Join(dir, "a")); err != nil || string(text) != "old" {
+		t.Fatalf("%q %v", text, err)
+	}
+	p.blurts("\x03")
+	p.ends(0)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "log", "--json")
+	cmd.Dir, cmd.Env = dir, append(env, asPostern+"=1")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for one := range bytes.Lines(out) {
+		var r struct{ Agent, Source, Resource, Undoes string }
+		if json.Unmarshal(one, &r) == nil && r.Undoes != "" {
+			got[r.Agent+" "+r.Source+" "+r.Resource]++
+		}
+	}
+	if len(got) != 2 || got[" undo project://b"] == 0 || got[" page project://a"] == 0 {
+		t.Errorf("%v", got)
 	}
 }

@@ -101,7 +101,7 @@ func (o *options) openPage(ctx context.Context, env *Env, w *workspace, state *e
 	}
 	p, err := page.New(page.Options{ //nolint:contextcheck // the page has no context but that of each request
 		State: state, Grants: state.Grants(page.Approver), Log: (&logState{dir: w.stateDir}).audit(),
-		Person: func() enforce.Person { return w.person() },
+		Person: func() enforce.Person { return w.person(page.Approver) },
 		Reach:  func(ctx context.Context) page.Reach { return w.reach(ctx, env) },
 		Problem: func() error {
 			w.live.Current() // which looks whether a file changed
@@ -158,10 +158,10 @@ func (o *options) refusedByPage(w *workspace, state *enforce.State, f *fault.Err
 	}
 }
 
-// person is who takes changes back.
-func (w *workspace) person() enforce.Person {
+// person is who takes changes back, at the command line or on the page.
+func (w *workspace) person(source string) enforce.Person {
 	return enforce.Person{
-		Subject: core.Subject{Source: "undo", Level: core.LevelSDK}, Decider: w.live,
+		Subject: core.Subject{Source: source, Level: core.LevelSDK}, Decider: w.live,
 		Protect: append([]string{w.self}, w.live.Current().Files...),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,6 +40,10 @@ before comes back with its mode, times and attributes, what was made is removed,
 what was moved gets its old name. the plan is shown first, and asked about on
 the terminal; without one it needs --yes
 
+--last is the newest change in the folder where it is run: its root contains
+that, or lies beneath it. an ID or a session is taken back wherever it was made;
+the plan says in which folder
+
 a file that changed since is a conflict: it stays as it is, and the others are
 done. exit 1 says that something was left out. an undo has an id too, and to
 undo it is to redo
@@ -51,7 +56,7 @@ folders of the changes is touched, and no link is followed`,
 		ValidArgsFunction:     cobra.NoFileCompletions,
 	}
 	textFlag(cmd, &o.session, "session", "S", "every change of this session")
-	cmd.Flags().BoolVar(&o.last, "last", false, "the newest change that is not taken back yet")
+	cmd.Flags().BoolVar(&o.last, "last", false, "the newest change here that is not taken back yet")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the plan, and change nothing")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "it is meant, don't ask")
 	policyFlag(cmd, &o.options)
@@ -63,7 +68,9 @@ folders of the changes is touched, and no link is followed`,
 type undoStepJSON struct {
 	Verb    string `json:"verb"`
 	Name    string `json:"name"`
+	Root    string `json:"root"` // where that root lies
 	To      string `json:"to,omitempty"`
+	ToRoot  string `json:"to_root,omitempty"`
 	Change  string `json:"change"`
 	Done    bool   `json:"done"`
 	Problem string `json:"problem,omitempty"`
@@ -72,9 +79,12 @@ type undoStepJSON struct {
 
 type undoJSON struct {
 	document
-	ID     string         `json:"id"` // of the undo, "" where nothing was done
-	DryRun bool           `json:"dry_run"`
-	Steps  []undoStepJSON `json:"steps"`
+	ID        string         `json:"id"` // of the undo, "" where nothing was done
+	DryRun    bool           `json:"dry_run"`
+	Steps     []undoStepJSON `json:"steps"`
+	Elsewhere int            `json:"elsewhere"` // changes in other folders that --last left out
+
+	here, home string
 }
 
 // selected is what the command line means.
@@ -121,11 +131,19 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 	if err := state.Recover(ctx); err != nil {
 		return err
 	}
+	if sel.Last {
+		if sel.Near, err = hereResolved(env); err != nil {
+			return err
+		}
+	}
 	plan, err := state.PlanUndo(sel)
 	if err != nil {
 		return err
 	}
-	out := undoJSON{document: newDocument("undo"), DryRun: o.dryRun, Steps: undoSteps(plan)}
+	out := undoJSON{
+		document: newDocument("undo"), DryRun: o.dryRun, Steps: undoSteps(plan), Elsewhere: plan.Elsewhere,
+		here: sel.Near, home: env.Getenv("HOME"),
+	}
 	if o.dryRun || plan.Problems() == len(plan.Steps) {
 		return ended(answer(env.Out, o.asJSON, out, out.print), plan)
 	}
@@ -137,7 +155,7 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 			return err
 		}
 	}
-	out.ID, err = state.Undo(ctx, plan, w.person())
+	out.ID, err = state.Undo(ctx, plan, w.person("undo"))
 	out.Steps = undoSteps(plan)
 	if printErr := answer(env.Out, o.asJSON, out, out.print); err == nil {
 		err = printErr
@@ -187,26 +205,31 @@ func askUndo() error {
 func undoSteps(plan *enforce.UndoPlan) []undoStepJSON {
 	steps := []undoStepJSON{}
 	for _, s := range plan.Steps {
-		steps = append(steps, undoStepJSON{s.Verb, s.Name, s.To, s.ID, s.Done, s.Problem, s.Why})
+		steps = append(steps, undoStepJSON{s.Verb, s.Name, s.Root, s.To, s.ToRoot, s.ID, s.Done, s.Problem, s.Why})
 	}
 	return steps
 }
 
 func (u undoJSON) print(w io.Writer) {
+	if len(u.Steps) == 0 && u.Elsewhere > 0 {
+		fmt.Fprintf(w, "there is nothing to undo in %s\n%s in other folders: postern undo list\n", drawnFolder(u.here, u.home), counted(u.Elsewhere, "change"))
+		return
+	}
 	if len(u.Steps) == 0 {
 		fmt.Fprintln(w, "there is nothing to undo")
 		return
 	}
 	left := 0
 	for _, s := range u.Steps {
-		what := s.Verb + " " + textsafe.Name(s.Name)
+		name := textsafe.Name(s.Name) + " in " + drawnFolder(s.Root, u.home)
+		what := s.Verb + " " + name
 		if s.To != "" {
-			what += " to " + textsafe.Name(s.To)
+			what += " to " + textsafe.Name(s.To) + " in " + drawnFolder(s.ToRoot, u.home)
 		}
 		switch {
 		case s.Problem != "":
 			left++
-			what = s.Problem + ": " + textsafe.Name(s.Name) + " stays as it is: " + textsafe.Clean(s.Why).String()
+			what = s.Problem + ": " + name + " stays as it is: " + textsafe.Clean(s.Why).String()
 		case s.Done:
 			what = "done: " + what
 		default:
@@ -220,4 +243,30 @@ func (u undoJSON) print(w io.Writer) {
 	if u.ID != "" {
 		fmt.Fprintln(w, "to take this back: postern undo "+u.ID)
 	}
+}
+
+// hereResolved is where the command runs, as journals name folders.
+func hereResolved(env *Env) (string, error) {
+	here, err := env.Getwd()
+	if err == nil {
+		here, err = filepath.EvalSymlinks(here)
+	}
+	if err != nil {
+		return "", &fault.Error{
+			Code: fault.IOFailed, Op: "undo", Rule: "the folder that it runs in can't be told",
+			Hint: "change to the folder, or give an ID: postern undo list", Err: err,
+		}
+	}
+	return here, nil
+}
+
+// drawnFolder draws where a root lies, beneath home as ~.
+func drawnFolder(path, home string) string {
+	if path == "" {
+		return "a folder that the journal doesn't name"
+	}
+	if rel, err := filepath.Rel(home, path); home != "" && err == nil && filepath.IsLocal(rel) {
+		path = strings.TrimSuffix("~/"+filepath.ToSlash(rel), "/.")
+	}
+	return textsafe.Name(path)
 }

@@ -28,7 +28,8 @@ func newUndoList(env *Env) *cobra.Command {
 		Example: `  postern undo list
   postern undo list --session 3f2a9b0c1d2e --json`,
 		Long: `each change that went through postern and is still kept: its id, when, by whom,
-what, and whether it can be taken back now. the newest ` + strconv.Itoa(listDefault) + `, or all with --all
+what, in which folder, and whether it can be taken back now. every folder's, the
+newest ` + strconv.Itoa(listDefault) + `, or all with --all
 
 what other programs changed is not listed, and no undo touches it. it is counted
 in the last line, as far as a postern up over the folder saw it, from an hour
@@ -54,6 +55,7 @@ type undoEntryJSON struct {
 	Op      string    `json:"op"`
 	Undoes  bool      `json:"undo"` // it is itself an undo
 	Names   []string  `json:"names"`
+	Roots   []string  `json:"roots"` // where the roots of those lie
 	State   string    `json:"state"` // undoable, undone, or a problem
 	Why     string    `json:"why,omitempty"`
 }
@@ -64,6 +66,8 @@ type undoListJSON struct {
 	More    int             `json:"more"`    // older ones that are not shown
 	Damaged int             `json:"damaged"` // lines of the journals that can't be read
 	Outside *outsideJSON    `json:"outside"` // null where the log can't be read
+
+	home string
 }
 
 func (o *undoOptions) list(ctx context.Context, env *Env, all bool) (err error) {
@@ -81,7 +85,7 @@ func (o *undoOptions) list(ctx context.Context, env *Env, all bool) (err error) 
 	if err != nil {
 		return err
 	}
-	out := undoListJSON{document: newDocument("undo-list"), Entries: []undoEntryJSON{}, More: more, Damaged: damaged}
+	out := undoListJSON{document: newDocument("undo-list"), Entries: []undoEntryJSON{}, More: more, Damaged: damaged, home: env.Getenv("HOME")}
 	for _, e := range found {
 		out.Entries = append(out.Entries, undoEntryJSON(e))
 	}
@@ -112,6 +116,9 @@ func (u undoListJSON) print(w io.Writer) {
 				break
 			}
 			what += " " + textsafe.Name(n)
+		}
+		for i, root := range e.Roots {
+			what += []string{" in ", " and "}[min(i, 1)] + drawnFolder(root, u.home)
 		}
 		state := e.State
 		if e.Why != "" {

@@ -37,7 +37,8 @@ const (
 	Adopted   How = "adopted"   // the image comes back to a name that is free
 )
 
-// Place is a name beneath a root. Path is where the root lies.
+// Place is a name beneath a root. Path is where the root lies, "" in a journal
+// that doesn't say.
 type Place struct {
 	Root string `json:"root"`
 	Path string `json:"path"`
@@ -46,6 +47,12 @@ type Place struct {
 
 // String is the canonical name.
 func (p Place) String() string { return p.Root + "://" + p.Rel }
+
+// Near reports whether the root contains the path, or lies beneath it. What
+// doesn't say where its root lies is near nothing.
+func (p Place) Near(path string) bool {
+	return p.Path != "" && (above(p.Path, path) || above(path, p.Path))
+}
 
 // Step is one change of one name.
 type Step struct {
@@ -159,7 +166,7 @@ func (s *Step) valid() bool {
 	default:
 		return false
 	}
-	return s.N >= 0 && s.Root != "" && s.Path != "" && s.Rel != "" && (s.Do == Rename) == (s.To != nil) &&
+	return s.N >= 0 && s.Root != "" && s.Rel != "" && (s.Do == Rename) == (s.To != nil) &&
 		plain(s.Image) && plain(s.Temp) && s.Size >= 0 && s.Added >= 0
 }
 

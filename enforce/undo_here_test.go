@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enforce
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/postern-gate/postern/internal/state/undo"
+)
+
+// TestUndoHere: the newest change is that of the folder where somebody stands,
+// and of no other that happens to have a newer one.
+func TestUndoHere(t *testing.T) {
+	w := newUndoWorld(t, stateBeside(t), UndoOptions{}, map[string]string{"a": "A", "deep/x": ""})
+	here := w.write("a", "new")
+	b := newWorld(t, rules{}, map[string]string{"b": "B"}, func(o *Options) { o.Recorder, o.Locker, o.Keeper = w.state, w.state, w.state })
+	out, err := b.gate.Write(t.Context(), "b", []byte("new"), Call{})
+	w.must(err)
+	for near, want := range map[string]string{
+		w.dir: here, w.path("deep"): here, b.dir: out.UndoID, "": out.UndoID,
+		filepath.Dir(w.dir): here, string(filepath.Separator): out.UndoID, w.dir + "-other": "", t.TempDir(): "",
+	} {
+		p, err := w.state.PlanUndo(UndoSelect{Last: true, Near: near})
+		w.must(err)
+		if want == "" {
+			if len(p.Steps) != 0 || p.Elsewhere != 2 {
+				t.Errorf("%s: %+v, %d elsewhere", near, p.Steps, p.Elsewhere)
+			}
+			continue
+		}
+		root := w.dir
+		if want == out.UndoID {
+			root = b.dir
+		}
+		if len(p.Steps) != 1 || p.Steps[0].ID != want || p.Steps[0].Root != root {
+			t.Errorf("%s: %+v", near, p.Steps)
+		}
+	}
+	list, _, _, err := w.state.UndoList("", -1)
+	w.must(err)
+	if fmt.Sprint(list[0].Roots, list[1].Roots) != fmt.Sprint([]string{b.dir}, []string{w.dir}) {
+		t.Errorf("%+v", list)
+	}
+}
+
+// TestUndoWhatWasShown: what is done is what the plan said, not what came since.
+func TestUndoWhatWasShown(t *testing.T) {
+	for _, bySession := range []bool{false, true} {
+		w := newUndoWorld(t, stateBeside(t), UndoOptions{}, map[string]string{"a": "A", "b": "B"})
+		sel := UndoSelect{Last: true}
+		if id := w.write("a", "new"); bySession {
+			sel = UndoSelect{Session: prefixOf(id)}
+		}
+		p, err := w.state.PlanUndo(sel)
+		w.must(err)
+		w.write("b", "new")
+		_, err = w.state.Undo(t.Context(), p, person())
+		w.must(err)
+		if w.read("a") != "A" || w.read("b") != "new" || len(p.Steps) != 1 {
+			t.Errorf("session %t: %q %q %+v", bySession, w.read("a"), w.read("b"), p.Steps)
+		}
+	}
+}
+
+// withoutPath takes out of a journal where the roots lie.
+func (w *undoWorld) withoutPath() {
+	w.t.Helper()
+	names, err := filepath.Glob(filepath.Join(w.state.Path(), "undo/*.jsonl"))
+	w.must(err)
+	text, err := os.ReadFile(names[0])
+	w.must(err)
+	var b strings.Builder
+	for one := range strings.Lines(string(text)) {
+		var l map[string]any
+		w.must(json.Unmarshal([]byte(one[9:]), &l))
+		steps, _ := l["steps"].([]any)
+		for _, s := range steps {
+			delete(s.(map[string]any), "path")
+		}
+		out, err := json.Marshal(l)
+		w.must(err)
+		fmt.Fprintf(&b, "%08x %s\n", crc32.Checksum(out, crc32.MakeTable(crc32.Castagnoli)), out)
+	}
+	w.must(os.WriteFile(names[0], []byte(b.String()), 0o600))
+}
+
+// TestUndoNowhere: a journal that doesn't say where a root lies is listed, is of
+// no folder, and changes none; least of all the one that somebody stands in.
+func TestUndoNowhere(t *testing.T) {
+	w := newUndoWorld(t, stateBeside(t), UndoOptions{}, map[string]string{"a": "A"})
+	id := w.delete("a")
+	w.withoutPath()
+	t.Chdir(w.dir)
+	x, err := undo.Read(w.state.Path())
+	w.must(err)
+	if x.Damaged != 0 || len(x.Txns) != 1 {
+		t.Fatalf("%d damaged, %d changes", x.Damaged, len(x.Txns))
+	}
+	w.must(w.state.Recover(t.Context()))
+	if p, err := w.state.PlanUndo(UndoSelect{Last: true, Near: w.dir}); err != nil || len(p.Steps) != 0 || p.Elsewhere != 1 {
+		t.Errorf("%v %+v", err, p)
+	}
+	u, p := w.undo(UndoSelect{ID: id})
+	if u != "" || p.Problems() != 1 || p.Steps[0].Problem != UndoFailed || !strings.Contains(p.Steps[0].Why, "doesn't say where") {
+		t.Errorf("%q %+v", u, p.Steps)
+	}
+	if _, err := os.Lstat(w.path("a")); err == nil {
+		t.Error("it was made where somebody stood")
+	}
+}
