@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -23,11 +24,17 @@ type stamp struct {
 	Act, About, Shown, Drawn, Proof string
 }
 
+// drawn is what a stamp says, once it is proved.
+type drawn struct {
+	about, shown string
+	early        bool // it came back in the first half second
+}
+
 // form is one that was sent, its stamp proved.
 type form struct {
-	about, shown string
-	values       url.Values
-	early        bool
+	drawn
+
+	values url.Values
 }
 
 func (s *session) stamp(act, about, shown string, now time.Time) stamp {
@@ -45,29 +52,50 @@ func (s *session) prove(t stamp) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
+// check proves a stamp.
+func (s *session) check(t stamp, now time.Time) (drawn, error) {
+	at, err := strconv.ParseInt(t.Drawn, 10, 64)
+	if err != nil || !hmac.Equal([]byte(s.prove(t)), []byte(t.Proof)) {
+		return drawn{}, errStamp()
+	}
+	about, err := base64.RawURLEncoding.DecodeString(t.About)
+	if err != nil {
+		return drawn{}, errStamp()
+	}
+	return drawn{string(about), t.Shown, now.Sub(s.began)-time.Duration(at)*time.Millisecond < prompt.Deaf}, nil
+}
+
+// Value is a stamp in one word, for a box to tick. None of its parts has a dot.
+func (t stamp) Value() string {
+	return strings.Join([]string{t.About, t.Shown, t.Drawn, t.Proof}, ".")
+}
+
+// ticked reads a box that was ticked, and proves its stamp.
+func (s *session) ticked(act, value string, now time.Time) (drawn, error) {
+	parts := strings.Split(value, ".")
+	if len(parts) != 4 {
+		return drawn{}, errStamp()
+	}
+	return s.check(stamp{act, parts[0], parts[1], parts[2], parts[3]}, now)
+}
+
 // formOf reads a form and proves its stamp.
 func (p *Page) formOf(s *session, act string, r *http.Request) (form, error) {
 	if err := r.ParseForm(); err != nil {
 		return form{}, errStamp()
 	}
 	v := r.PostForm // never the query
-	t := stamp{Act: act, About: v.Get("about"), Shown: v.Get("shown"), Drawn: v.Get("drawn")}
-	drawn, err := strconv.ParseInt(t.Drawn, 10, 64)
-	if err != nil || !hmac.Equal([]byte(s.prove(t)), []byte(v.Get("proof"))) {
-		return form{}, errStamp()
-	}
-	about, err := base64.RawURLEncoding.DecodeString(t.About)
-	if err != nil {
-		return form{}, errStamp()
-	}
-	return form{string(about), t.Shown, v, p.o.Now().Sub(s.began)-time.Duration(drawn)*time.Millisecond < prompt.Deaf}, nil
+	d, err := s.check(stamp{act, v.Get("about"), v.Get("shown"), v.Get("drawn"), v.Get("proof")}, p.o.Now())
+	return form{d, v}, err
 }
 
 func errStamp() *fault.Error {
 	return &fault.Error{Code: fault.HTTPOrigin, Resource: "http form", Rule: "this page did not draw the form for this session", Hint: "open the page again"}
 }
 
+const tooEarly = "that came in the first half second, before it can have been read"
+
 // early is the answer to what came before anybody can have read it.
 func early() *notice {
-	return &notice{Bad: true, Lines: []string{"nothing was done: that came in the first half second, before it can have been read"}}
+	return &notice{Bad: true, Lines: []string{"nothing was done: " + tooEarly}}
 }

@@ -78,6 +78,7 @@ func (p *Page) print() [32]byte {
 	for _, q := range p.o.Grants.Pending() {
 		b.WriteString(q.ID + " ")
 	}
+	fmt.Fprintf(&b, "%q", p.changedNow())
 	for _, id := range p.o.Grants.InForce() {
 		b.WriteString(id + ".")
 	}
@@ -89,6 +90,33 @@ func (p *Page) print() [32]byte {
 		}
 	}
 	return sha256.Sum256([]byte(b.String()))
+}
+
+// lookedAgain is when it was last looked whether what is asked about is still
+// there, and what was found.
+type lookedAgain struct {
+	mu      sync.Mutex
+	at      time.Time
+	changed []string // ids of questions
+}
+
+// againEvery bounds how often that is looked at, for all tabs together.
+const againEvery = time.Second
+
+// changedNow are the questions that are about something else by now.
+func (p *Page) changedNow() []string {
+	p.looked.mu.Lock()
+	defer p.looked.mu.Unlock()
+	if time.Since(p.looked.at) < againEvery {
+		return p.looked.changed
+	}
+	p.looked.at, p.looked.changed = time.Now(), nil
+	for _, q := range p.o.Grants.Pending() {
+		if len(p.o.State.Since(&q.For)) > 0 {
+			p.looked.changed = append(p.looked.changed, q.ID)
+		}
+	}
+	return p.looked.changed
 }
 
 type leaver interface{ Leave() error }

@@ -71,6 +71,7 @@ type Page struct {
 	templates *template.Template
 	ended     chan struct{}
 	here      attendance
+	looked    lookedAgain
 
 	mu       sync.Mutex
 	address  netip.AddrPort
@@ -151,6 +152,7 @@ func (p *Page) Handler() http.Handler {
 	at("GET /reach", p.view(p.reach))
 	at("GET /events", p.events)
 	at("POST /decide", p.act("decide", "/", p.decide))
+	at("POST /answer", p.act("answer", "/", p.answer))
 	at("POST /undo", p.act("undo", "/undo", p.undo))
 	at("POST /revoke", p.act("revoke", "/grants", p.revoke))
 	at("POST /pause", p.act("pause", "/grants", p.pause))
@@ -211,17 +213,17 @@ func (p *Page) act(name, to string, do func(context.Context, *session, form) (*n
 			return
 		}
 		f, err := p.formOf(s, name, r)
-		if err != nil {
+		n := early()
+		if err == nil && !f.early {
+			// Whoever closes the tab does not keep a record from the disk.
+			n, err = do(context.WithoutCancel(r.Context()), s, f)
+		}
+		if fault.CodeOf(err) == fault.HTTPOrigin { // the form, or a tick in it, is not of this page
 			if p.o.Refused != nil {
 				p.o.Refused(fault.As(err))
 			}
 			p.refuse(w, http.StatusForbidden, fault.As(err))
 			return
-		}
-		n := early()
-		if !f.early {
-			// Whoever closes the tab does not keep a record from the disk.
-			n, err = do(context.WithoutCancel(r.Context()), s, f)
 		}
 		if err != nil {
 			n = failure(err)

@@ -38,7 +38,8 @@ const host, origin = "127.0.0.1:4000", "http://127.0.0.1:4000"
 
 // desk is a page behind its guard, and what it is about.
 type desk struct {
-	*testing.T
+	testing.TB
+
 	page    *Page
 	state   *enforce.State
 	store   *grant.Store
@@ -50,9 +51,9 @@ type desk struct {
 	cookie  string
 }
 
-func newDesk(t *testing.T) *desk {
+func newDesk(t testing.TB) *desk {
 	t.Helper()
-	d := &desk{T: t, dir: filepath.Join(t.TempDir(), "state"), now: time.Now()}
+	d := &desk{TB: t, dir: filepath.Join(t.TempDir(), "state"), now: time.Now()}
 	var err error
 	if d.state, err = enforce.OpenState(d.dir, enforce.StateOptions{}); err != nil {
 		t.Fatal(err)
@@ -292,7 +293,7 @@ func TestEarly(t *testing.T) {
 func TestStamp(t *testing.T) {
 	d := newDesk(t)
 	d.login()
-	one, two := d.ask("project://1", "mutating"), d.ask("project://2", "mutating")
+	one, two := d.ask("project://1", "mutating"), d.ask("project://2", "read_only")
 	good := d.form("/", "/decide", one)
 	good.Set("answer", "once")
 	other := d.form("/", "/decide", two)
@@ -364,7 +365,7 @@ func TestDoors(t *testing.T) {
 		return func(r *http.Request) { r.Header.Set(name, value) }
 	}
 	gets := []string{"/", "/activity", "/undo", "/undo/plan?id=x", "/grants", "/reach", "/events", "/nothing", "/../" + d.page.base + "/"}
-	posts := []string{"/decide", "/undo", "/revoke", "/pause", "/resume", "/logout"}
+	posts := []string{"/decide", "/answer", "/undo", "/revoke", "/pause", "/resume", "/logout"}
 	for name, change := range map[string]func(*http.Request){
 		"no cookie":          cookie(""),
 		"a wrong cookie":     cookie("postern-4000=" + strings.Repeat("a", 32)),

@@ -3,25 +3,38 @@
 package page
 
 import (
-	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/prompt"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
-// card is a question on the page.
+// card is a question on the page, or several that are alike.
 type card struct {
-	ID      string
-	Asked   string
-	Parts   []part
-	Code    string
-	Digest  string
-	Session bool // a yes for the session may be given
-	Stamp   stamp
+	ID     string
+	Digest string
+	Parts  []part
+	Code   string // to be typed for a yes, "" where a click is one
+	// Unshown says what the card doesn't show, "" for nothing.
+	Unshown string
+	// Changed are the names that lead to something else since it was asked: no
+	// yes is taken then.
+	Changed []string
+	Wider   *wider   // nil where a yes is for once
+	Stamp   stamp    // of the form; of several, that is about their agent
+	Rows    []choice // of questions that are alike, none for one question
+	All     stamp    // of a tick for all of these
+}
+
+// wider is what a yes for more than once would cover.
+type wider struct {
+	Who, Server, Actions string
+	Pattern              string // that is proposed, "" where there can be none
+	Until                bool   // the agent has a name
 }
 
 // part is one of the card's, by a name that the template knows.
@@ -46,60 +59,78 @@ func kindOf(k prompt.PartKind) string {
 	return "field"
 }
 
+// asked is a question as it would be drawn.
+type asked struct {
+	*grant.Question
+
+	drawn   prompt.Card
+	changed []string
+}
+
 func (p *Page) pending(_ *http.Request, s *session) (*content, error) {
-	var cards []card
+	var all []asked
 	for _, q := range p.o.Grants.Pending() {
-		d := prompt.Draw(q)
-		c := card{ID: q.ID, Asked: q.Asked.Wall.Format(time.RFC3339), Code: d.Code, Digest: d.Digest, Session: d.Code == ""}
-		for _, each := range d.Parts {
-			c.Parts = append(c.Parts, part{kindOf(each.Kind), each.Name, each.Text})
+		all = append(all, asked{q, prompt.Draw(q), p.o.State.Since(&q.For)})
+	}
+	var cards []card
+	for _, g := range grouped(all) {
+		if len(g) == 1 {
+			cards = append(cards, p.cardOf(s, &g[0]))
+		} else {
+			cards = append(cards, p.cardOfMany(s, g))
 		}
-		c.Stamp = s.stamp("decide", q.ID, d.Digest, p.o.Now())
-		cards = append(cards, c)
 	}
 	return &content{Name: "pending", Title: "questions", Data: cards}, nil
 }
 
-// decide answers a question. The answer is for the card that was drawn: one
-// that is drawn otherwise now is shown again instead.
-func (p *Page) decide(ctx context.Context, _ *session, f form) (*notice, error) {
-	q, err := p.o.Grants.Question(ctx, f.about)
-	if err != nil {
-		return nil, err
+// partsOf are the parts of a card as the template knows them.
+func partsOf(d *prompt.Card) (all []part) {
+	for _, each := range d.Parts {
+		all = append(all, part{kindOf(each.Kind), each.Name, each.Text})
 	}
-	d := prompt.Draw(q)
-	if d.Digest != f.shown {
-		return nil, &fault.Error{Code: fault.PreconditionFailed, Resource: q.ID, Rule: "the card is another one now", Hint: "look at it again"}
+	return all
+}
+
+func (p *Page) cardOf(s *session, q *asked) card {
+	c := card{ID: q.ID, Digest: q.drawn.Digest, Parts: partsOf(&q.drawn), Code: q.drawn.Code, Unshown: textsafe.Clean(q.Card.Unshown).String()}
+	if c.Unshown == "" && q.For.More > 0 {
+		c.Unshown = "names"
 	}
-	a := grant.Answer{Approver: Approver, Shown: d.Digest}
-	switch f.values.Get("answer") {
-	case "no":
-		a.Kind = grant.No
-	case "once":
-		a.Kind = grant.Once
-	case "session":
-		a.Kind = grant.Session
-	default:
-		return nil, &fault.Error{Code: fault.RequestInvalid, Resource: q.ID, Rule: "the form has no such answer", Hint: "open the page again"}
+	for _, n := range q.changed {
+		c.Changed = append(c.Changed, textsafe.Name(n))
 	}
-	if code := strings.ToLower(strings.TrimSpace(f.values.Get("code"))); a.Kind != grant.No && d.Code != "" && code != d.Code {
-		return &notice{Bad: true, Lines: []string{"not answered: the code is wrong", "because: a yes to this wants its code", "next: type the code that is on the card"}}, nil
+	if c.Code == "" {
+		c.Wider = widerOf(q)
 	}
-	g, err := p.o.Grants.Decide(ctx, q.ID, a)
-	if err != nil {
-		return nil, err
+	c.Stamp = s.stamp("decide", q.ID, c.Digest, p.o.Now())
+	return c
+}
+
+func widerOf(q *asked) *wider {
+	w := &wider{Who: agentName(q.For.Agent), Server: textsafe.Name(q.For.Server), Pattern: q.drawn.Pattern, Until: q.For.Agent != ""}
+	var actions []string
+	for _, o := range q.For.Operations {
+		if a := textsafe.Name(o.Action); !slices.Contains(actions, a) {
+			actions = append(actions, a)
+		}
 	}
-	return &notice{Lines: []string{told(g)}}, nil
+	w.Actions = strings.Join(actions, ", ")
+	return w
 }
 
 // told says what was answered.
 func told(g *grant.Grant) string {
+	until := ", until " + g.Deadline().Local().Format(time.DateTime) + ": " + what(&g.For)
 	switch g.Kind {
 	case grant.No:
 		return "denied: " + what(&g.For)
 	case grant.Once:
 		return "approved once, until " + g.Deadline().Local().Format(time.TimeOnly) + ": " + what(&g.For)
+	case grant.Pattern:
+		return "approved on " + textsafe.Name(g.Pattern) + " for this session" + until
+	case grant.Until:
+		return "approved for any session" + until
 	default:
-		return "approved for this session, until " + g.Deadline().Local().Format(time.DateTime) + ": " + what(&g.For)
+		return "approved for this session" + until
 	}
 }

@@ -17,7 +17,7 @@
   still();
   for (const what of ['click', 'submit']) {
     document.addEventListener(what, (e) => {
-      const answers = e.target.closest && e.target.closest('form') && (what === 'submit' || e.target.closest('button'));
+      const answers = e.target.closest && e.target.closest('form') && (what === 'submit' || e.target.closest('button, label, input[type=checkbox]'));
       if (answers && e.target.closest('.card, .plan, [data-live]') && performance.now() < hears) {
         e.preventDefault();
         e.stopPropagation();
@@ -122,7 +122,7 @@
   }
 
   document.addEventListener('keydown', (e) => {
-    if ((e.key !== 'j' && e.key !== 'k') || e.ctrlKey || e.metaKey || e.altKey || e.target.closest('input')) return;
+    if ((e.key !== 'j' && e.key !== 'k') || e.ctrlKey || e.metaKey || e.altKey || e.target.closest('input:not([type=checkbox])')) return;
     const cards = [...document.querySelectorAll('.card[tabindex]')];
     const here = cards.findIndex((c) => c.contains(document.activeElement));
     const next = cards[e.key === 'j' ? Math.min(here + 1, cards.length - 1) : Math.max(here - 1, 0)];
