@@ -43,7 +43,8 @@ type Event struct {
 	// Undoes is the corr of the change that this one takes back.
 	Undoes string
 	Found  string // of PhaseUnknown: how what is there now compares with Was
-	// Approval is what a PhaseApproval is about.
+	// Approval is what a PhaseApproval is about, or the question by whose ID a
+	// call was refused.
 	Approval Approval
 	// Outside is what a PhaseOutside tells.
 	Outside Outside

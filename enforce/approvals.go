@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/spell"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
@@ -110,11 +111,11 @@ func (a *Approvals) Approve(ctx context.Context, q *Question) (Permission, error
 	}
 	switch {
 	case found.Paused:
-		return nil, q.refused(fault.PolicyAsk, "the policy asks a person, and the agent is paused", grant.ResumeHint(b.Agent))
+		return nil, q.paused(b.Agent, grant.PausedRule)
 	case found.Grant != nil:
 		return &permission{a, found.Grant.ID, found.Grant.Kind == grant.Once}, nil
-	case found.Denied:
-		return nil, q.denied("a person said no to the same question a moment ago")
+	case found.No != nil:
+		return nil, q.denied(found.No, "a person said no to the same question at "+found.No.Given.Wall.Local().Format(time.TimeOnly))
 	case q.DryRun:
 		return nil, q.refused(fault.PolicyAsk, q.Verdict.Reason.String()+"; a dry run asks nobody", "call it without dry_run to ask")
 	}
@@ -140,8 +141,10 @@ func (a *Approvals) ask(ctx context.Context, q *Question, b *grant.Binding, stal
 			if asked, err = put(); err != nil { // it may have been answered for another call
 				return nil, err
 			}
+		case answer.Kind == grant.No && a.store.Find(b).Paused:
+			return nil, q.paused(b.Agent, saidNo+", and the agent is paused")
 		case answer.Kind == grant.No:
-			return nil, q.denied("a person said no")
+			return nil, q.denied(answer, saidNo)
 		default:
 			return &permission{a, answer.ID, answer.Kind == grant.Once}, nil
 		}
@@ -154,7 +157,9 @@ func (a *Approvals) ask(ctx context.Context, q *Question, b *grant.Binding, stal
 	if stale {
 		rule = "what was approved has changed since"
 	}
-	return nil, q.refused(code, rule, "a person runs: postern approve "+asked.ID+", or answers on postern page; then call again")
+	f := q.refused(code, rule, "a person runs: postern approve "+asked.ID+", or answers on postern page; then call again")
+	f.Err = &answered{id: asked.ID}
+	return nil, f
 }
 
 // wait waits for a person who is there. It returns nothing when nobody is, or
@@ -178,14 +183,9 @@ func (a *Approvals) wait(ctx context.Context, q *Question, asked *grant.Question
 }
 
 func (a *Approvals) await(ctx context.Context, q *Question, asked *grant.Question, most time.Duration) (*grant.Grant, error) {
-	began := time.Now()
 	timed, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	answer := a.store.Wait(timed, asked, func() {
-		if q.Progress != nil {
-			q.Progress(time.Since(began), most)
-		}
-	})
+	answer := a.store.Wait(timed, asked, q.telling(asked.ID, most))
 	if answer == nil && ctx.Err() != nil {
 		_ = a.state.noteAs("")(grant.Note{ // nothing happens for it, recorded or not
 			Event: "withdrawn", ID: asked.ID, Corr: q.Corr, For: asked.For, Reason: "the call was cancelled while a person was asked",
@@ -193,6 +193,26 @@ func (a *Approvals) await(ctx context.Context, q *Question, asked *grant.Questio
 		return nil, &fault.Error{Code: fault.Cancelled, Rule: "the call was cancelled while a person was asked", Err: ctx.Err()}
 	}
 	return answer, nil
+}
+
+// tellEvery is how often a client hears that its call waits.
+const tellEvery = time.Second
+
+// telling tells the client that its call waits, and returns what goes on telling.
+func (q *Question) telling(id string, most time.Duration) (tick func()) {
+	if q.Progress == nil {
+		return func() {}
+	}
+	what := textsafe.Clean("a person is asked, postern approve " + id + ": " + q.Request.Action.String() + " " + textsafe.Name(q.Request.Resource.String()))
+	began := time.Now()
+	told := began
+	q.Progress(0, most, what)
+	return func() {
+		if now := time.Now(); now.Sub(told) >= tellEvery {
+			told = now
+			q.Progress(now.Sub(began), most, what)
+		}
+	}
 }
 
 // Spend uses the yes.
@@ -269,13 +289,31 @@ func (q *Question) card(b *grant.Binding) grant.Card {
 	return c
 }
 
-func (q *Question) refused(code fault.Code, rule, hint string) error {
+func (q *Question) refused(code fault.Code, rule, hint string) *fault.Error {
 	return &fault.Error{Code: code, Op: q.Request.Action.String(), Resource: q.Request.Resource.String(), Rule: rule, Hint: hint}
 }
 
-func (q *Question) denied(rule string) error {
-	return q.refused(fault.PolicyDenied, rule, "nothing; a person decided")
+// saidNo is the reason of a refusal by a person.
+const saidNo = "a person said no"
+
+func (q *Question) denied(no *grant.Grant, rule string) error {
+	f := q.refused(fault.PolicyDenied, rule, "do something else, or talk to the person; from "+no.Deadline().Local().Format(time.TimeOnly)+" on the same call is asked about again")
+	f.Err = &answered{id: no.ID, why: saidNo}
+	return f
 }
+
+func (q *Question) paused(agent, rule string) error {
+	f := q.refused(fault.PolicyAsk, rule, grant.ResumeHint(agent))
+	f.Err = &answered{why: grant.PausedRule}
+	return f
+}
+
+// answered is the cause of a refusal of what the policy asks about: the question
+// that it is by, and what its record says, "" for the rule that asks. Neither has
+// anything that the caller wrote.
+type answered struct{ id, why string }
+
+func (a *answered) Error() string { return cmp.Or(a.why, "nobody has answered") }
 
 // noteAs records what happened to questions and answers. Where source is
 // empty, it is that of who asked. A person's word is on disk when it returns.

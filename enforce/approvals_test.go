@@ -21,6 +21,7 @@ import (
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
@@ -534,7 +535,7 @@ func TestWaited(t *testing.T) {
 			var progress, aside, back atomic.Int32
 			answered := make(chan error, 1)
 			g := d.call(says(func(a *Asking) {
-				a.Progress = func(time.Duration, time.Duration) { progress.Add(1) }
+				a.Progress = func(time.Duration, time.Duration, textsafe.Line) { progress.Add(1) }
 				a.Aside = func() func() error { aside.Add(1); return func() error { back.Add(1); return nil } }
 			}))
 			go func() {
@@ -556,11 +557,59 @@ func TestWaited(t *testing.T) {
 			}
 			d.wait = 0
 			_, err = d.call().Write(t.Context(), "a", []byte("x"), Call{})
-			if tc.kind == grant.No && (fault.CodeOf(err) != fault.PolicyDenied || !strings.Contains(err.Error(), "a moment ago")) {
-				t.Errorf("again: %v", err)
+			if tc.kind == grant.No {
+				d.saidNo(err)
 			}
 			d.must(here.Leave())
 		})
+	}
+}
+
+// TestTold: a client hears at once what a person is asked, and then each second.
+func TestTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, writes, nil)
+		d.wait = 45 * time.Second
+		here, err := d.person.Attend(t.Context())
+		d.must(err)
+		var heard []time.Duration
+		var said textsafe.Line
+		began := time.Now()
+		_, err = d.call(says(func(a *Asking) {
+			a.Progress = func(waited, most time.Duration, what textsafe.Line) {
+				if waited != time.Since(began) || most != d.wait {
+					t.Errorf("%v of %v", waited, most)
+				}
+				heard, said = append(heard, waited), what
+			}
+		})).Write(t.Context(), "a\u202eb", []byte("x"), Call{})
+		id := asked(t, err, fault.PolicyAsk)
+		if len(heard) < 30 || len(heard) > 46 || heard[0] != 0 {
+			t.Errorf("heard %d times: %v", len(heard), heard)
+		}
+		if want := "a person is asked, postern approve " + id + `: fs.create "project://a\u202eb"`; said.String() != want {
+			t.Errorf("%q, want %q", said, want)
+		}
+		d.must(here.Leave())
+	})
+}
+
+// saidNo: after a no the refusal, and its record, say when it was said and when
+// the same call is asked about again.
+func (d *desk) saidNo(err error) {
+	d.t.Helper()
+	f := fault.As(err)
+	if f.Code != fault.PolicyDenied || !strings.Contains(f.Because(), "a person said no to the same question at ") || !strings.Contains(f.Next(), " on the same call is asked about again") {
+		d.t.Errorf("again: %s", f.Lines())
+	}
+	n := 0
+	for _, r := range records(d.t, d.state.Path()) {
+		if r["event"] == "refusal" && r["code"] == "policy.denied" && r["reason"] == "a person said no" && r["approval"] != nil {
+			n++
+		}
+	}
+	if n != 2 {
+		d.t.Errorf("%d refusals of the log name the no", n)
 	}
 }
 
@@ -661,6 +710,16 @@ func TestCard(t *testing.T) {
 		return fmt.Sprintf("-%s+%s", before, after), true
 	}
 	d.gate = d.open(private{d.rules}, d.parts)
+	for before, tc := range map[string]struct{ after, want string }{
+		"a\nb": {"c\n", "-a\n-b\n\\ No newline at end of file\n+c\n"}, "a": {"a", ""}, "": {"x\n", "+x\n"},
+	} {
+		if text, whole := bothWhole("", []byte(before), []byte(tc.after)); text != tc.want || !whole {
+			t.Errorf("%q to %q: %q", before, tc.after, text)
+		}
+	}
+	if text, whole := bothWhole("", nil, make([]byte, grant.MaxQuestion+1)); text != "" || whole {
+		t.Errorf("%d bytes, whole: %v", len(text), whole)
+	}
 	card := func(name, content string) grant.Card {
 		t.Helper()
 		_, err := d.call().Write(t.Context(), name, []byte(content), Call{})

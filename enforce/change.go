@@ -17,6 +17,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/internal/safety"
+	"github.com/postern-gate/postern/internal/state/grant"
 )
 
 // toolArguments are those of a guarded handler, as a yes is bound to them.
@@ -155,17 +156,42 @@ func (c *crossing) change() (text, unshown string) {
 		after = append(slices.Clone(before), after...)
 	}
 	sizes := fmt.Sprintf("%d bytes, sha256 %x\nbecome\n%d bytes, sha256 %x", len(before), sha256.Sum256(before), len(after), sha256.Sum256(after))
-	if c.diff == nil || noText(before) || noText(after) {
+	if noText(before) || noText(after) {
 		return sizes, onlySizes
 	}
-	text, complete := c.diff(o.name.String(), before, after)
+	diff := c.diff
+	if diff == nil {
+		diff = bothWhole
+	}
+	text, complete := diff(o.name.String(), before, after)
 	switch {
-	case text == "":
-		return "nothing in it changes", ""
 	case !complete:
 		return text + sizes, onlySizes
+	case text == "":
+		return "nothing in it changes", ""
 	}
 	return text, ""
+}
+
+// bothWhole is the diff of a door that has none: all that goes, then all that
+// comes.
+func bothWhole(_ string, before, after []byte) (text string, complete bool) {
+	if bytes.Equal(before, after) {
+		return "", true
+	}
+	if len(before)+len(after) > grant.MaxQuestion {
+		return "", false
+	}
+	var b strings.Builder
+	for _, side := range []struct{ sign, text string }{{"-", string(before)}, {"+", string(after)}} {
+		for l := range strings.Lines(side.text) {
+			b.WriteString(side.sign + strings.TrimSuffix(l, "\n") + "\n")
+			if !strings.HasSuffix(l, "\n") {
+				b.WriteString(`\ No newline at end of file` + "\n")
+			}
+		}
+	}
+	return b.String(), true
 }
 
 // cutChange keeps the whole lines that fit, and says how much is left out.

@@ -17,6 +17,7 @@ import (
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/safety"
 )
 
@@ -82,8 +83,9 @@ type Question struct {
 	// function that it returns afterwards: in between it doesn't work, so its
 	// time doesn't count and it keeps nobody waiting.
 	Aside func() (back func() error)
-	// Progress, if set, tells the client that a person is asked.
-	Progress func(waited, most time.Duration)
+	// Progress, if set, tells the client that a person is asked, and what about: at
+	// once, and then each second.
+	Progress func(waited, most time.Duration, what textsafe.Line)
 	// NoWait: the call holds so much that it isn't kept waiting.
 	NoWait bool
 }
@@ -135,8 +137,8 @@ type Asking struct {
 	Says   []Detail
 	// Aside and Progress: see Question.
 	Aside    func() (back func() error)
-	Progress func(waited, most time.Duration)
-	// Diff draws a change; without it sizes and digests are shown.
+	Progress func(waited, most time.Duration, what textsafe.Line)
+	// Diff draws a change; without it all that goes and all that comes is shown.
 	Diff func(name string, before, after []byte) (text string, complete bool)
 	// NoWait: see Question.
 	NoWait bool

@@ -5,6 +5,7 @@ package enforce
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,6 +54,13 @@ func (c *crossing) write(phase core.Phase, f *fault.Error, sync bool) error {
 	if f != nil {
 		e.Code = f.Code.String()
 		e.Verdict = recorded(e.Verdict, f)
+		var by *answered
+		if errors.As(f.Err, &by) {
+			e.Approval.ID = by.id
+			if by.why != "" {
+				e.Verdict.Reason = core.Reason{Decision: e.Verdict.Decision, Why: by.why}
+			}
+		}
 	}
 	if c.tool != nil {
 		e.Resource = c.tool.resource()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -86,18 +87,39 @@ func newestIDs(ctx context.Context, env *Env) (ids []string) {
 }
 
 func (o *options) explain(ctx context.Context, env *Env, id string, asJSON bool) error {
-	s, err := logToRead(env, "explain")
+	x, err := o.explanationOf(ctx, env, nil, id)
 	if err != nil {
 		return err
 	}
-	x := &explanation{o: o, id: id}
-	if x.entries, err = recordsOf(ctx, s, id); err != nil {
-		return err
-	}
-	x.choose()
-	x.again(ctx, env)
 	out := x.report(ctx)
 	return answer(env.Out, asJSON, out, func(w io.Writer) { x.print(w, out) })
+}
+
+// explainedText is the same for the page, judged by what that is about.
+func (o *options) explainedText(ctx context.Context, env *Env, w *workspace, id string) (string, error) {
+	x, err := o.explanationOf(ctx, env, w, id)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	x.print(&b, x.report(ctx))
+	return b.String(), nil
+}
+
+// explanationOf judges by w, or by the policy and the roots that are here.
+func (o *options) explanationOf(ctx context.Context, env *Env, w *workspace, id string) (*explanation, error) {
+	s, err := logToRead(env, "explain")
+	if err != nil {
+		return nil, err
+	}
+	x := &explanation{o: o, id: id}
+	if x.entries, err = recordsOf(ctx, s, id); err != nil {
+		return nil, err
+	}
+	x.choose()
+	x.people(ctx, env, s)
+	x.again(ctx, env, w)
+	return x, nil
 }
 
 // explanation is what is known of one call.
@@ -113,6 +135,7 @@ type explanation struct {
 	now     *judge
 	private bool // the names are classes and hashes
 	foreign bool // a policy decided that is not in force here
+	persons persons
 }
 
 // mostRecords bounds what is shown of one call.

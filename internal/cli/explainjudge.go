@@ -23,14 +23,16 @@ import (
 
 // again judges the call once more, by the policy in force, as far as the
 // record has what it was about.
-func (x *explanation) again(ctx context.Context, env *Env) {
-	w, err := x.o.loadHere(env)
-	if err == nil {
-		err = w.open(env)
-	}
-	if err != nil {
-		x.unread(err)
-		return
+func (x *explanation) again(ctx context.Context, env *Env, w *workspace) {
+	if w == nil {
+		var err error
+		if w, err = x.o.loadHere(env); err == nil {
+			err = w.open(env)
+		}
+		if err != nil {
+			x.unread(err)
+			return
+		}
 	}
 	x.w = w
 	action, ok := core.ParseAction(x.told.Op)
@@ -171,6 +173,8 @@ func (x *explanation) differs() bool {
 		return false
 	case x.byServer() != "", x.elsewhere():
 		return false
+	case x.persons.no != nil && x.now.verdict.Decision == core.Ask:
+		return false
 	case x.code() == fault.ConfirmMissing: // a deny comes before it, an ask after it
 		return x.now.verdict.Decision == core.Deny || !x.w.live.ConfirmRequired(x.now.request.Action)
 	case !x.judgedByName():
@@ -226,6 +230,9 @@ const rounds = 8
 func (x *explanation) advise(ctx context.Context) (steps []advice.Step, enough bool) {
 	code := x.code()
 	base := advice.For(code)
+	if step, ok := x.byPerson(); ok && x.mend == nil {
+		return []advice.Step{step}, step.Kind != advice.InNothing
+	}
 	switch what := x.byServer(); {
 	case what != "":
 		steps = append(steps, advice.Step{Kind: advice.InServer, Text: what})

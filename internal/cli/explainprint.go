@@ -53,7 +53,8 @@ type explainJSON struct {
 	Recorded recordedJSON      `json:"recorded"`
 	Records  []json.RawMessage `json:"records"`
 	Now      nowJSON           `json:"now"`
-	Changes  []advice.Step     `json:"changes"` // all of them are needed
+	Answer   string            `json:"answer,omitempty"` // how a person lets it through without them
+	Changes  []advice.Step     `json:"changes"`          // all of them are needed
 	Enough   bool              `json:"changes_suffice"`
 
 	also []core.Reason
@@ -90,6 +91,7 @@ func (x *explanation) report(ctx context.Context) *explainJSON {
 	for _, reason := range out.also {
 		out.Now.Rules = append(out.Now.Rules, newRule(reason))
 	}
+	out.Answer = x.answering()
 	out.Changes, out.Enough = x.advise(ctx)
 	return out
 }
@@ -115,6 +117,9 @@ func (x *explanation) print(w io.Writer, out *explainJSON) {
 		_ = lines.text(w, &x.entries[i]) // an answer that can't be written has nobody to be told
 	}
 	x.printNow(w, out)
+	if out.Answer != "" {
+		fmt.Fprintf(w, "to let it through: %s\n", plain(out.Answer))
+	}
 	printChanges(w, out.Changes, out.Enough)
 }
 
@@ -153,7 +158,7 @@ func wouldBe(d core.Decision) string {
 	case core.Allow:
 		return "allowed"
 	case core.Ask:
-		return "asked about, and refused since nobody can be asked"
+		return "asked about"
 	default:
 		return "denied"
 	}

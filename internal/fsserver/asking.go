@@ -62,7 +62,7 @@ func (c *call) aside(ctx context.Context) (back func() error) {
 	}
 }
 
-// personAsked tells the client how long a person has been asked.
-func (c *call) personAsked(waited, most time.Duration) {
-	c.progress(waited.Seconds(), most.Seconds(), textsafe.Clean("a person is asked"))
+// personAsked tells the client what a person is asked, and for how long.
+func (c *call) personAsked(waited, most time.Duration, what textsafe.Line) {
+	c.progress(waited.Seconds(), most.Seconds(), what)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/enforce"
 )
 
@@ -36,7 +37,7 @@ func (a *asker) Approve(ctx context.Context, q *enforce.Question) (enforce.Permi
 		back = q.Aside()
 	}
 	if a.tells {
-		q.Progress(5*time.Second, 45*time.Second)
+		q.Progress(5*time.Second, 45*time.Second, textsafe.Clean("somebody\x1b is asked"))
 	}
 	var after <-chan time.Time
 	if a.open == nil {
@@ -126,8 +127,11 @@ func TestQuestionOfACall(t *testing.T) {
 	if first.Arguments != again.Arguments || first.Arguments == other.Arguments || first.Arguments == "" {
 		t.Errorf("arguments %s, %s, %s", first.Arguments, again.Arguments, other.Arguments)
 	}
-	if edited.Tool != "edit_file" || deleted.Class.String() != "destructive" || deleted.Change() != "" {
+	if edited.Tool != "edit_file" || deleted.Class.String() != "destructive" {
 		t.Errorf("%+v, %+v", edited, deleted)
+	}
+	if text, unshown := deleted.Change(); text+unshown != "" {
+		t.Errorf("%q, %q", text, unshown)
 	}
 }
 
@@ -140,7 +144,7 @@ func TestWaitIsTold(t *testing.T) {
 	c.request("tools/call", map[string]any{
 		"name": "write_file", "arguments": args{"path": "a", "content": "x"}, "_meta": map[string]any{"progressToken": "p"},
 	})
-	if len(c.progress) != 1 || !strings.Contains(c.progress[0], `"progress":5,"total":45,"message":"a person is asked"`) {
+	if len(c.progress) != 1 || !strings.Contains(c.progress[0], `"progress":5,"total":45,"message":"somebody  is asked"`) {
 		t.Errorf("%v", c.progress)
 	}
 }

@@ -9,6 +9,7 @@ const (
 	InPolicy  = "policy"  // a person changes a policy file
 	InProject = "project" // only a change of the project's own file helps
 	InCall    = "call"    // the caller calls in another way
+	InPerson  = "person"  // a person answers
 	InServer  = "server"  // a person starts the server in another way
 	InLog     = "log"     // a person repairs the log or the state directory
 	InMachine = "machine" // a person repairs something else

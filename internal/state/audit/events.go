@@ -76,7 +76,7 @@ func Events() []Explained {
 	)
 	return []Explained{
 		{Decision, "a call that changes nothing was allowed", second},
-		{Refusal, "a call was refused; `code` says why. An `intent` of the same `corr` before it was not acted on", refused},
+		{Refusal, "a call was refused; `code` says why, `approval` by which question where a person is or was asked. An `intent` of the same `corr` before it was not acted on", refused},
 		{Preview, "a dry run: every check passed and nothing was changed", second},
 		{Intent, "a change is about to be made; `was` is the etag of what is there", before},
 		{Outcome, "the change was made", second},

@@ -16,8 +16,8 @@ import (
 type Found struct {
 	// Grant is a yes that covers the call; nil for none.
 	Grant *Grant
-	// Denied: a person said no to the identical question a moment ago.
-	Denied bool
+	// No is that of a person to the identical question a moment ago; nil for none.
+	No *Grant
 	// Paused: the agent is asked about nothing until a person resumes it.
 	Paused bool
 	// Near: an answer for once was for the same call, and perhaps for something
@@ -39,7 +39,9 @@ func (s *Store) Find(b *Binding) Found {
 		}
 		switch {
 		case g.Kind == No:
-			f.Denied = f.Denied || g.prints().exact == p.exact
+			if g.prints().exact == p.exact && (f.No == nil || f.No.Deadline().Before(g.Deadline())) {
+				f.No = g
+			}
 			f.Near = f.Near || g.prints().sameCall == p.sameCall
 		case g.covers(b, p):
 			if f.Grant == nil || f.Grant.Kind == Once { // what lasts is not used up
@@ -113,7 +115,7 @@ func (s *Store) Ask(ctx context.Context, b Binding, card Card, corr string, life
 		return q, nil
 	}
 	if s.paused(b.Agent) {
-		return nil, &fault.Error{Code: fault.PolicyAsk, Op: "ask", Rule: "the policy asks a person, and the agent is paused", Hint: ResumeHint(b.Agent)}
+		return nil, &fault.Error{Code: fault.PolicyAsk, Op: "ask", Rule: PausedRule, Hint: ResumeHint(b.Agent)}
 	}
 	if err := s.room(b.Agent); err != nil {
 		return nil, err
@@ -149,6 +151,9 @@ func (c *Card) Size(b *Binding) int {
 	}
 	return n
 }
+
+// PausedRule is why nobody is asked about an agent.
+const PausedRule = "the policy asks a person, and the agent is paused"
 
 // room refuses a question beyond the bounds.
 func (s *Store) room(agent string) error {

@@ -301,17 +301,17 @@ func TestNo(t *testing.T) {
 	b := write1()
 	q := w.ask(b)
 	w.decide(q, No)
-	if f := w.store.Find(&b); !f.Denied || f.Grant != nil {
+	if f := w.store.Find(&b); f.No == nil || f.No.Deadline() != f.No.Given.Wall.Add(NoLife) || f.Grant != nil {
 		t.Errorf("found %+v", f)
 	}
 	wantCode(t, w.spend(q.ID, b), fault.GrantMismatch)
 	c := b
 	c.Arguments = "other"
-	if f := w.store.Find(&c); f.Denied {
+	if f := w.store.Find(&c); f.No != nil {
 		t.Error("another question was denied")
 	}
 	w.clock.pass(NoLife)
-	if f := w.store.Find(&b); f.Denied {
+	if f := w.store.Find(&b); f.No != nil {
 		t.Error("still denied after a minute")
 	}
 	w.decide(w.ask(b), No)

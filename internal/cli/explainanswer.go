@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/config/advice"
+	"github.com/postern-gate/postern/internal/state/audit"
+	"github.com/postern-gate/postern/internal/state/audit/records"
+	"github.com/postern-gate/postern/internal/state/grant"
+)
+
+// persons is what people did about a call that the policy asks about.
+type persons struct {
+	no      *records.Record // a person's, which refused it
+	paused  bool            // the agent was
+	waits   bool            // its question does
+	resumed bool            // a person has since
+}
+
+// people finds out what people had to do with how the call ended. What can't be
+// read says nothing.
+func (x *explanation) people(ctx context.Context, env *Env, s *logState) {
+	switch {
+	case x.code() == fault.PolicyDenied && x.told.Approval != "":
+		x.persons.no = noOf(ctx, s, x.told.Approval)
+	case x.code() == fault.PolicyAsk && x.told.Reason == grant.PausedRule:
+		x.persons.paused = true
+	case x.code() != fault.PolicyAsk:
+		return
+	}
+	store, err := lookAtGrants(env)
+	if err != nil {
+		return
+	}
+	x.persons.resumed = !slices.Contains(store.PausedAgents(), x.told.Agent)
+	x.persons.waits = slices.Contains(pendingIDs(store), x.told.Approval)
+}
+
+// noOf is the record of a person's no to the question with that id.
+func noOf(ctx context.Context, s *logState, id string) (no *records.Record) {
+	filter := records.Filter{Event: string(audit.Denied)}
+	r := records.NewReader(s.audit(), records.Cursor{})
+	defer r.Close()
+	_ = r.Each(ctx, func(e records.Entry) error { // what was read before an error counts
+		if filter.Match(&e) && e.Record.Approval == id {
+			no = &e.Record
+			return errEnough
+		}
+		return nil
+	})
+	return no
+}
+
+// byPerson is what helps where the policy alone did not decide.
+func (x *explanation) byPerson() (advice.Step, bool) {
+	switch {
+	case x.persons.no != nil:
+		at := x.persons.no.Time.Local()
+		return advice.Step{
+			Kind: advice.InNothing,
+			Text: "a person said no at " + at.Format(time.DateTime) + "; the same question is asked again from " + at.Add(grant.NoLife).Format(time.TimeOnly) + " on",
+		}, true
+	case x.persons.paused && x.persons.resumed:
+		return advice.Step{Kind: advice.InCall, Text: "call again: the agent was paused, and a person has resumed it"}, true
+	case x.persons.paused:
+		return advice.Step{Kind: advice.InPerson, Text: "the agent is paused; " + grant.ResumeHint(x.told.Agent)}, true
+	}
+	return advice.Step{}, false
+}
+
+// answering is how a person lets the call through without another policy, "" where
+// the policy doesn't ask.
+func (x *explanation) answering() string {
+	switch {
+	case x.code() != fault.PolicyAsk || x.persons.paused:
+		return ""
+	case x.persons.waits:
+		return "postern approve " + x.told.Approval + "; postern pending shows all that waits"
+	}
+	return "call again, then a person answers: postern pending, postern approve ID"
+}
