@@ -101,8 +101,9 @@ func (o *options) openPage(ctx context.Context, env *Env, w *workspace, state *e
 	}
 	p, err := page.New(page.Options{ //nolint:contextcheck // the page has no context but that of each request
 		State: state, Grants: state.Grants(page.Approver), Log: (&logState{dir: w.stateDir}).audit(),
-		Person: func() enforce.Person { return w.person(page.Approver) },
-		Reach:  func(ctx context.Context) page.Reach { return w.reach(ctx, env) },
+		Person:  func() enforce.Person { return w.person(page.Approver) },
+		Reach:   func(ctx context.Context) page.Reach { return w.reach(ctx, env) },
+		Explain: func(ctx context.Context, id string) (string, error) { return o.explainedText(ctx, env, w, id) },
 		Problem: func() error {
 			w.live.Current() // which looks whether a file changed
 			return w.live.Problem()

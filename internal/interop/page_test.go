@@ -73,6 +73,7 @@ func newTheDesk(t *testing.T) *theDesk {
 		Person: func() enforce.Person {
 			return enforce.Person{Subject: core.Subject{Source: "undo", Level: core.LevelSDK}, Decider: live, Protect: []string{bin}}
 		},
+		Explain: func(context.Context, string) (string, error) { return hostileText, nil },
 		Reach: func(context.Context) local.Reach {
 			return local.Reach{Roots: []local.Root{{Name: "project", Path: root + hostileText, Access: "write", Present: true}}, Not: []string{hostileText}}
 		},

@@ -25,6 +25,8 @@ const (
 // row is a record on the page. Its texts have passed textsafe.
 type row struct {
 	Key, Time, Agent, Event, Op, Resource, Decision, Why, Code, ID string
+
+	Undo bool // what it tells of can be taken back, as far as the journals know
 }
 
 type activity struct {
@@ -75,9 +77,32 @@ func (p *Page) rows(r *http.Request, from records.Cursor, filter *records.Filter
 	end := max(0, len(all)-(page-1)*perPage)
 	all = all[max(0, end-perPage):end]
 	slices.Reverse(all)
-	return slices.DeleteFunc(all, func(w row) bool {
+	all = slices.DeleteFunc(all, func(w row) bool {
 		return w.Event == "" || filter.Zero() && w.Event == string(audit.Intent) // no record is postern log verify's
-	}), err
+	})
+	p.undoable(all)
+	return all, err
+}
+
+// undoable notes which of the rows tell of a change that is kept. Journals that
+// can't be read are told by the view that is about them.
+func (p *Page) undoable(all []row) {
+	var ids []string
+	for _, w := range all {
+		if w.Event == string(audit.Outcome) {
+			ids = append(ids, w.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	kept, err := p.o.State.Undoable(ids)
+	if err != nil {
+		return
+	}
+	for i := range all {
+		all[i].Undo = all[i].Event == string(audit.Outcome) && kept[all[i].ID]
+	}
 }
 
 func rowOf(e *records.Entry) row {

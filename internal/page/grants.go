@@ -14,11 +14,12 @@ import (
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
-// yes is a grant on the page.
+// yes is a grant on the page. Covers tells those of one name apart.
 type yes struct {
 	ID, Agent, What, For, By string
 	Folders                  []string
-	Until                    time.Time
+	Covers                   []part
+	Given, Until             time.Time
 	Stamp                    stamp
 }
 
@@ -40,7 +41,7 @@ func (p *Page) grants(r *http.Request, s *session) (*content, error) {
 	for _, g := range p.o.Grants.Grants() {
 		names = append(names, g.For.Agent)
 		all.Grants = append(all.Grants, yes{
-			g.ID, agentName(g.For.Agent), what(&g.For), reach(g), textsafe.Name(g.Approver), folders(&g.For), g.Deadline(),
+			g.ID, agentName(g.For.Agent), what(&g.For), reach(g), textsafe.Name(g.Approver), folders(&g.For), covers(g), g.Given.Wall, g.Deadline(),
 			s.stamp("revoke", g.ID, "", p.o.Now()),
 		})
 	}
@@ -114,6 +115,33 @@ func what(b *grant.Binding) string {
 func folders(b *grant.Binding) (all []string) {
 	for _, r := range b.Roots {
 		all = append(all, textsafe.Name(r.Path))
+	}
+	return all
+}
+
+// shortDigest is how much of one tells two apart to a person.
+const shortDigest = 12
+
+// covers is what a yes is bound to beside its operations and its folder.
+func covers(g *grant.Grant) (all []part) {
+	add := func(name, text string) { all = append(all, part{"field", name, text}) }
+	b := &g.For
+	if g.Kind == grant.Pattern {
+		add("tool", "any of "+textsafe.Name(b.Server))
+		return all
+	}
+	add("tool", textsafe.Name(strings.TrimPrefix(b.Server+"/"+b.Tool, "/")))
+	add("class", textsafe.Name(b.Class))
+	if b.Arguments != "" {
+		add("arguments", "sha256 "+textsafe.Name(b.Arguments[:min(len(b.Arguments), shortDigest)]))
+	}
+	for _, o := range b.Objects {
+		if !slices.ContainsFunc(b.Operations, func(p grant.Operation) bool { return p.Resource == o.Name }) {
+			add("with", textsafe.Name(o.Name))
+		}
+		if g.Kind == grant.Once && o.Hash != "" {
+			add("on content", "sha256 "+textsafe.Name(o.Hash[:min(len(o.Hash), shortDigest)]))
+		}
 	}
 	return all
 }

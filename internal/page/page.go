@@ -56,6 +56,8 @@ type Options struct {
 	Person func() enforce.Person
 	// Reach tells what is guarded now. It is called whenever it is shown.
 	Reach func(context.Context) Reach
+	// Explain is what postern explain tells of the call with that id.
+	Explain func(ctx context.Context, id string) (string, error)
 	// Problem, if set, says why an edited policy is not in force, nil where it is.
 	Problem func() error
 	// Refused, if set, is told of requests that were refused.
@@ -146,6 +148,7 @@ func (p *Page) Handler() http.Handler {
 	at("POST /login", p.takeLogin)
 	at("GET /{$}", p.view(p.pending))
 	at("GET /activity", p.view(p.activity))
+	at("GET /why", p.view(p.why))
 	at("GET /undo", p.view(p.undoList))
 	at("GET /undo/plan", p.view(p.undoPlan))
 	at("GET /grants", p.view(p.grants))
@@ -154,6 +157,7 @@ func (p *Page) Handler() http.Handler {
 	at("POST /decide", p.act("decide", "/", p.decide))
 	at("POST /answer", p.act("answer", "/", p.answer))
 	at("POST /undo", p.act("undo", "/undo", p.undo))
+	at("POST /undo/session", p.act("undo-session", "/undo", p.undoSession))
 	at("POST /revoke", p.act("revoke", "/grants", p.revoke))
 	at("POST /pause", p.act("pause", "/grants", p.pause))
 	at("POST /resume", p.act("resume", "/grants", p.resume))

@@ -23,6 +23,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/listen"
@@ -61,8 +62,11 @@ func newDesk(t testing.TB) *desk {
 	d.store = d.state.Grants("page")
 	d.page, err = New(Options{
 		State: d.state, Grants: d.store, Log: filepath.Join(d.dir, "audit"), Now: d.clock,
-		Person:  func() enforce.Person { return enforce.Person{} },
+		Person: func() enforce.Person {
+			return enforce.Person{Subject: core.Subject{Source: Approver, Level: core.LevelSDK}, Decider: aPolicy{core.Allow}}
+		},
 		Reach:   func(context.Context) Reach { return hostileReach() },
+		Explain: explainHostile,
 		Refused: func(f *fault.Error) { d.refused = append(d.refused, f.Because()) },
 	})
 	if err != nil {
@@ -178,7 +182,15 @@ func (d *desk) ask(name, class string) string {
 	return q.ID
 }
 
-// state is every file of the state directory but the log of refusals.
+// explainHostile stands for postern explain.
+func explainHostile(_ context.Context, id string) (string, error) {
+	if id == "unknown" {
+		return "", &fault.Error{Code: fault.PathMissing, Op: "explain", Resource: id, Rule: "no record has this id", Hint: "postern log"}
+	}
+	return "asked: " + id + "\nbecause: " + hostile + "\n", nil
+}
+
+// files is every file of the state directory but the log of refusals.
 func (d *desk) files() string {
 	d.Helper()
 	var b strings.Builder
@@ -364,8 +376,8 @@ func TestDoors(t *testing.T) {
 	header := func(name, value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set(name, value) }
 	}
-	gets := []string{"/", "/activity", "/undo", "/undo/plan?id=x", "/grants", "/reach", "/events", "/nothing", "/../" + d.page.base + "/"}
-	posts := []string{"/decide", "/answer", "/undo", "/revoke", "/pause", "/resume", "/logout"}
+	gets := []string{"/", "/activity", "/undo", "/undo/plan?id=x", "/undo/plan?session=s", "/undo?session=s", "/why?id=x", "/grants", "/reach", "/events", "/nothing", "/../" + d.page.base + "/"}
+	posts := []string{"/decide", "/answer", "/undo", "/undo/session", "/revoke", "/pause", "/resume", "/logout"}
 	for name, change := range map[string]func(*http.Request){
 		"no cookie":          cookie(""),
 		"a wrong cookie":     cookie("postern-4000=" + strings.Repeat("a", 32)),
@@ -424,7 +436,7 @@ func TestGetChangesNothing(t *testing.T) {
 	d.login()
 	d.ask("project://x", "mutating")
 	before := d.files()
-	for _, path := range []string{"/", "/activity", "/activity?q=x", "/undo", "/grants", "/reach", "/page.css", "/page.js", "/login?code=x", "/?notice=1"} {
+	for _, path := range []string{"/", "/activity", "/activity?q=x", "/undo", "/undo?session=s", "/undo/plan?session=s", "/why?id=x", "/grants", "/reach", "/page.css", "/page.js", "/login?code=x", "/?notice=1"} {
 		d.get(path)
 	}
 	if before == "" || d.files() != before {

@@ -89,7 +89,7 @@ func TestPlan(t *testing.T) {
 	}{{[]enforce.UndoStep{conflict}, false}, {[]enforce.UndoStep{conflict, whole}, true}, {[]enforce.UndoStep{whole}, true}, {nil, false}} {
 		u := &enforce.UndoPlan{Steps: c.steps}
 		var b bytes.Buffer
-		if err := d.page.templates.ExecuteTemplate(&b, "plan.html", shown{Data: planned("x", u)}); err != nil {
+		if err := d.page.templates.ExecuteTemplate(&b, "plan.html", shown{Data: planned(u)}); err != nil {
 			t.Fatal(err)
 		}
 		for _, text := range []string{"undo it</button>", "this would be done", "can be undone"} {

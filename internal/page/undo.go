@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,43 +19,58 @@ import (
 // maxChanges are listed; postern undo list --all lists the rest.
 const maxChanges = 50
 
-// change is one on the list.
+// change is one on the list. Session is as it came, the rest as it is shown.
 type change struct {
-	ID, Agent, Op, State, Why string
-	Names                     []string
-	Time                      time.Time
-	Undoes                    bool
+	ID, Agent, Op, State, Why, Session string
+	Names, Folders                     []string
+	Time                               time.Time
+	Undoes                             bool
 }
 
 type changes struct {
+	Session       string // whose changes these are, "" for everybody's
 	All           []change
 	More, Damaged int
+	Outside       string
 }
 
-func (p *Page) undoList(*http.Request, *session) (*content, error) {
-	found, more, damaged, err := p.o.State.UndoList("", maxChanges)
+func (p *Page) undoList(r *http.Request, _ *session) (*content, error) {
+	of := r.URL.Query().Get("session")
+	found, more, damaged, err := p.o.State.UndoList(of, maxChanges)
 	if err != nil {
 		return nil, err
 	}
-	all := changes{More: more, Damaged: damaged}
+	all := changes{Session: of, More: more, Damaged: damaged, Outside: p.outside(r.Context(), found)}
 	for _, e := range found {
 		c := change{
 			ID: e.ID, Agent: agentName(e.Agent), Op: textsafe.Name(e.Op), State: e.State, Why: textsafe.Clean(e.Why).String(),
-			Time: e.Time, Undoes: e.Undoes,
+			Session: e.Session, Time: e.Time, Undoes: e.Undoes,
 		}
 		for _, n := range e.Names {
 			c.Names = append(c.Names, textsafe.Name(n))
+		}
+		for _, f := range e.Roots {
+			c.Folders = append(c.Folders, folder(f))
 		}
 		all.All = append(all.All, c)
 	}
 	return &content{Name: "undo", Title: "undo", Data: all}, nil
 }
 
+// folder draws where a root lies.
+func folder(path string) string {
+	if path == "" {
+		return "a folder that the journal doesn't name"
+	}
+	return textsafe.Name(path)
+}
+
 // step is one of a plan.
 type step struct{ Mark, Text string }
 
 type plan struct {
-	ID       string
+	Select   enforce.UndoSelect
+	Outside  string // beside a plan of a session
 	Steps    []step
 	Problems int
 	None     bool // every step is left out
@@ -73,13 +89,14 @@ func stepsOf(u *enforce.UndoPlan) (steps []step, digest string) {
 }
 
 func stepOf(s *enforce.UndoStep) step {
-	text := s.Verb + " " + textsafe.Name(s.Name)
+	name := textsafe.Name(s.Name) + " in " + folder(s.Root)
+	text := s.Verb + " " + name
 	if s.To != "" {
-		text += " to " + textsafe.Name(s.To)
+		text += " to " + textsafe.Name(s.To) + " in " + folder(s.ToRoot)
 	}
 	switch {
 	case s.Problem != "":
-		return step{"!", s.Problem + ": " + textsafe.Name(s.Name) + " stays as it is: " + textsafe.Clean(s.Why).String()}
+		return step{"!", s.Problem + ": " + name + " stays as it is: " + textsafe.Clean(s.Why).String()}
 	case s.Done:
 		text = "done: " + text
 	}
@@ -94,42 +111,64 @@ func stepOf(s *enforce.UndoStep) step {
 }
 
 func (p *Page) undoPlan(r *http.Request, s *session) (*content, error) {
-	id := r.URL.Query().Get("id")
-	u, err := p.planOf(id)
+	sel := enforce.UndoSelect{ID: r.URL.Query().Get("id"), Session: r.URL.Query().Get("session")}
+	u, err := p.planOf(sel)
 	if err != nil {
 		return nil, err
 	}
-	out := planned(id, u)
+	out := planned(u)
 	_, digest := stepsOf(u)
-	out.Stamp = s.stamp("undo", id, digest, p.o.Now())
-	return &content{Name: "plan", Title: "undo " + textsafe.Name(id), Data: out}, nil
+	if sel.Session == "" {
+		out.Stamp = s.stamp("undo", sel.ID, digest, p.o.Now())
+		return &content{Name: "plan", Title: "undo " + textsafe.Name(sel.ID), Data: out}, nil
+	}
+	found, _, _, err := p.o.State.UndoList(sel.Session, -1)
+	if err != nil {
+		return nil, err
+	}
+	out.Outside = p.outside(r.Context(), found)
+	out.Stamp = s.stamp("undo-session", sel.Session, digest, p.o.Now())
+	return &content{Name: "plan", Title: "undo session " + textsafe.Name(sel.Session), Data: out}, nil
 }
 
 // planned is a plan as it is drawn, without its stamp.
-func planned(id string, u *enforce.UndoPlan) plan {
-	out := plan{ID: id, Problems: u.Problems(), None: u.Problems() == len(u.Steps)}
+func planned(u *enforce.UndoPlan) plan {
+	out := plan{Select: u.Select, Problems: u.Problems(), None: u.Problems() == len(u.Steps)}
 	out.Steps, _ = stepsOf(u)
 	return out
 }
 
-func (p *Page) planOf(id string) (*enforce.UndoPlan, error) {
-	if id == "" {
-		return nil, &fault.Error{Code: fault.RequestInvalid, Op: "undo", Rule: "it names no change", Hint: "choose one of the list"}
+func (p *Page) planOf(sel enforce.UndoSelect) (*enforce.UndoPlan, error) {
+	if (sel.ID == "") == (sel.Session == "") {
+		return nil, &fault.Error{Code: fault.RequestInvalid, Op: "undo", Rule: "it names no change and no session, or both", Hint: "choose one of the list"}
 	}
-	return p.o.State.PlanUndo(enforce.UndoSelect{ID: id})
+	return p.o.State.PlanUndo(sel)
 }
 
-// undo takes a change back, if the plan is still the one that was shown.
+// undo takes a change back.
 func (p *Page) undo(ctx context.Context, _ *session, f form) (*notice, error) {
+	return p.takeBack(ctx, enforce.UndoSelect{ID: f.about}, f.shown)
+}
+
+// undoSession takes back every change of a session.
+func (p *Page) undoSession(ctx context.Context, _ *session, f form) (*notice, error) {
+	return p.takeBack(ctx, enforce.UndoSelect{Session: f.about}, f.shown)
+}
+
+// maxSteps are told of what was done; postern log has all.
+const maxSteps = 50
+
+// takeBack carries out a plan, if it is still the one that was shown.
+func (p *Page) takeBack(ctx context.Context, sel enforce.UndoSelect, shown string) (*notice, error) {
 	if err := p.o.State.Recover(ctx); err != nil {
 		return nil, err
 	}
-	u, err := p.planOf(f.about)
+	u, err := p.planOf(sel)
 	if err != nil {
 		return nil, err
 	}
-	if _, digest := stepsOf(u); digest != f.shown {
-		return nil, &fault.Error{Code: fault.PreconditionFailed, Op: "undo", Resource: f.about, Rule: "what would be done is something else now", Hint: "look at the plan again"}
+	if _, digest := stepsOf(u); digest != shown {
+		return nil, &fault.Error{Code: fault.PreconditionFailed, Op: "undo", Resource: sel.ID + sel.Session, Rule: "what would be done is something else now", Hint: "look at the plan again"}
 	}
 	id, err := p.o.State.Undo(ctx, u, p.o.Person())
 	if err != nil {
@@ -137,8 +176,13 @@ func (p *Page) undo(ctx context.Context, _ *session, f form) (*notice, error) {
 	}
 	n := &notice{Bad: u.Problems() > 0}
 	steps, _ := stepsOf(u)
-	for _, s := range steps {
-		n.Lines = append(n.Lines, s.Text)
+	for i, s := range steps {
+		if s.Mark == "!" || i < maxSteps { // what was left out is told in any case
+			n.Lines = append(n.Lines, s.Text)
+		}
+	}
+	if left := len(steps) - len(n.Lines); left > 0 {
+		n.Lines = append(n.Lines, "and "+strconv.Itoa(left)+" more that are done")
 	}
 	switch {
 	case len(steps) == 0:

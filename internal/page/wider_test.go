@@ -29,8 +29,16 @@ func TestWider(t *testing.T) {
 	v := d.form("/", "/decide", q.ID)
 	d.pass(prompt.Deaf)
 	for _, try := range [][3]string{
-		{"pattern", "", ""}, {"pattern", "**", ""}, {"pattern", "project://b", ""}, {"pattern", "project://[", ""}, {"pattern", "other://**", ""},
-		{"until", "", ""}, {"until", "", "never"}, {"until", "", "8d"}, {"until", "", "-1h"}, {"until", "", "0s"},
+		{"pattern", "", ""},
+		{"pattern", "**", ""},
+		{"pattern", "project://b", ""},
+		{"pattern", "project://[", ""},
+		{"pattern", "other://**", ""},
+		{"until", "", ""},
+		{"until", "", "never"},
+		{"until", "", "8d"},
+		{"until", "", "-1h"},
+		{"until", "", "0s"},
 	} {
 		v.Set("answer", try[0])
 		v.Set("pattern", try[1])
