@@ -21,8 +21,8 @@ type UndoEntry struct {
 	Undoes  bool // it is itself an undo
 	Names   []string
 	Roots   []string // the paths of their roots, "" for one that the journal doesn't tell
-	State   string // UndoReady, UndoUndone, or a problem
-	Why     string // of the problem
+	State   string   // UndoReady, UndoUndone, or a problem
+	Why     string   // of the problem
 }
 
 // The states of an entry beside the problems of its first step that has one.

@@ -38,12 +38,9 @@ func Open(path string) File { return File{path} }
 // callers never wait for each other in a circle. It waits until ctx ends and
 // then fails with lock.held. The returned function releases them.
 func (f File) Lock(ctx context.Context, keys ...int64) (release func(), err error) {
-	file, err := os.OpenFile(f.path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := f.open()
 	if err != nil {
-		return nil, &fault.Error{
-			Code: fault.IOFailed, Op: "lock", Rule: "the lock file can't be opened",
-			Hint: "free space or repair the state directory", Err: err,
-		}
+		return nil, err
 	}
 	keys = slices.Sorted(slices.Values(keys))
 	for _, k := range slices.Compact(keys) {
@@ -56,6 +53,38 @@ func (f File) Lock(ctx context.Context, keys ...int64) (release func(), err erro
 	return func() { _ = file.Close() }, nil
 }
 
+// Try takes one key if nobody holds it, and fails with lock.held at once if
+// somebody does.
+func (f File) Try(key int64) (release func(), err error) {
+	file, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	if err := try(file, key); err != nil {
+		_ = file.Close()
+		if errors.Is(err, errHeld) {
+			return nil, &fault.Error{Code: fault.LockHeld, Op: "lock", Rule: "another call holds the file", Retry: true}
+		}
+		return nil, byKernel(err)
+	}
+	return func() { _ = file.Close() }, nil
+}
+
+func (f File) open() (*os.File, error) {
+	file, err := os.OpenFile(f.path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, &fault.Error{
+			Code: fault.IOFailed, Op: "lock", Rule: "the lock file can't be opened",
+			Hint: "free space or repair the state directory", Err: err,
+		}
+	}
+	return file, nil
+}
+
+func byKernel(err error) error {
+	return &fault.Error{Code: fault.IOFailed, Op: "lock", Rule: "the kernel refused the lock", Err: err}
+}
+
 func wait(ctx context.Context, file *os.File, key int64) error {
 	for pause := pollMin; ; pause = min(2*pause, pollMax) {
 		err := try(file, key)
@@ -63,7 +92,7 @@ func wait(ctx context.Context, file *os.File, key int64) error {
 			return nil
 		}
 		if !errors.Is(err, errHeld) {
-			return &fault.Error{Code: fault.IOFailed, Op: "lock", Rule: "the kernel refused the lock", Err: err}
+			return byKernel(err)
 		}
 		timer := time.NewTimer(pause)
 		select {

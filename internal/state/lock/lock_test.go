@@ -134,3 +134,21 @@ func TestUnusableFile(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestTry: what is held is told at once, and what is free is held then.
+func TestTry(t *testing.T) {
+	f := Open(filepath.Join(t.TempDir(), "locks"))
+	release, err := f.Try(7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Try(7); fault.CodeOf(err) != fault.LockHeld {
+		t.Errorf("%v", err)
+	}
+	refused(t, f, 7)
+	release()
+	if release, err = f.Try(7); err != nil {
+		t.Fatal(err)
+	}
+	release()
+}

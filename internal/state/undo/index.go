@@ -29,7 +29,10 @@ type Txn struct {
 	Steps   []*Entered
 	byN     map[int]*Entered
 	groups  map[int][]*Entered // by the numbers of their first steps
-	journal string
+
+	begins   int      // lines that begin it
+	journals []string // in which those are
+	bytes    int64    // of all lines about it
 }
 
 // Entered is a step with what became of it.
@@ -75,7 +78,7 @@ func Read(stateDir string) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	var later []line
+	var later []sized
 	for _, name := range names {
 		rest, err := x.file(name)
 		if err != nil {
@@ -84,7 +87,7 @@ func Read(stateDir string) (*Index, error) {
 		later = append(later, rest...)
 	}
 	for _, l := range later {
-		x.finish(l)
+		x.finish(l.line, l.bytes)
 	}
 	slices.SortStableFunc(x.Txns, func(a, b *Txn) int {
 		return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.ID, b.ID))
@@ -113,7 +116,7 @@ func journals(dir string) ([]string, error) {
 
 // file takes over what begins, and returns the rest: it may be about what
 // another journal begins.
-func (x *Index) file(name string) (rest []line, err error) {
+func (x *Index) file(name string) (rest []sized, err error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // pruned meanwhile
@@ -130,9 +133,9 @@ func (x *Index) file(name string) (rest []line, err error) {
 		case !ok:
 			x.Damaged++
 		case l.Kind == kindBegin:
-			x.begin(l, name)
+			x.begin(l, int64(len(in.Bytes())+1), name)
 		default:
-			rest = append(rest, l)
+			rest = append(rest, sized{l, int64(len(in.Bytes()) + 1)})
 		}
 	}
 	if in.Err() != nil {
@@ -141,13 +144,23 @@ func (x *Index) file(name string) (rest []line, err error) {
 	return rest, nil
 }
 
-func (x *Index) begin(l line, journal string) {
+// sized is a line with how long it is.
+type sized struct {
+	line  line
+	bytes int64
+}
+
+func (x *Index) begin(l line, bytes int64, journal string) {
 	t := x.byID[l.ID]
 	if t == nil {
 		t = &Txn{ID: l.ID, Time: l.Time, Agent: l.Agent, Session: l.Session, Source: l.Source, Op: l.Op, Undoes: l.Undoes, Lost: l.Lost}
-		t.byN, t.groups, t.journal = map[int]*Entered{}, map[int][]*Entered{}, journal
+		t.byN, t.groups = map[int]*Entered{}, map[int][]*Entered{}
 		x.byID[l.ID] = t
 		x.Txns = append(x.Txns, t)
+	}
+	t.begins, t.bytes = t.begins+1, t.bytes+bytes
+	if !slices.Contains(t.journals, journal) {
+		t.journals = append(t.journals, journal)
 	}
 	for _, s := range l.Steps {
 		e := &Entered{Step: s, Txn: t, State: Prepared, Began: l.Time, group: l.Steps[0].N}
@@ -159,11 +172,12 @@ func (x *Index) begin(l line, journal string) {
 	}
 }
 
-func (x *Index) finish(l line) {
+func (x *Index) finish(l line, bytes int64) {
 	t := x.byID[l.ID]
 	if t == nil {
 		return // of a journal that was pruned
 	}
+	t.bytes += bytes
 	for _, d := range l.Done {
 		if e := t.byN[d.N]; e != nil {
 			e.Now, e.Kept, e.known = d.Now, d.Image, true

@@ -27,9 +27,8 @@ const (
 	kindDone  = "done"
 	kindEnd   = "end"
 
-	// rotateAt is the size and age at which a process begins another journal,
-	// so that the old one can be removed when its time has come.
-	rotateAt  = 4 << 20
+	// rotateDay is the age at which a process begins another journal, so that the
+	// old one can be removed when its time has come.
 	rotateDay = 24 * time.Hour
 )
 
@@ -40,6 +39,7 @@ type Options struct {
 	Total      int64            // bytes of all images together
 	Keep       time.Duration    // age at which a change can't be undone any more
 	MaxImages  int              // entries of images in all, zero for MaxImages
+	Journals   int64            // bytes of all journals together, zero for MaxJournals
 	Now        func() time.Time // the clock, nil for the system's
 }
 
@@ -59,6 +59,7 @@ type Log struct {
 
 	mu      sync.Mutex
 	file    *os.File
+	release func() // the journal is no longer written to
 	size    int64
 	begun   time.Time
 	store   *pathguard.Store
@@ -71,6 +72,9 @@ type Log struct {
 func Open(stateDir string, o Options, alive func() (map[string]bool, error)) *Log {
 	if o.MaxImages == 0 {
 		o.MaxImages = MaxImages
+	}
+	if o.Journals == 0 {
+		o.Journals = MaxJournals
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -112,17 +116,27 @@ func (l *Log) imagesLocked() error {
 	return nil
 }
 
-// write appends whole lines to this process's journal.
+// write appends whole lines to this process's journal. Where that makes another
+// one, the journals are brought to their bound.
 func (l *Log) write(lines []byte) (*os.File, error) {
+	f, another, err := l.append(lines)
+	if another {
+		l.bound()
+	}
+	return f, err
+}
+
+func (l *Log) append(lines []byte) (f *os.File, another bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.imagesLocked(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if l.file == nil || removed(l.file) || l.size > rotateAt || l.now().Sub(l.begun) > rotateDay {
+	if l.file == nil || removed(l.file) || l.size > l.o.Journals/rotateParts || l.now().Sub(l.begun) > rotateDay {
 		if err := l.begin(); err != nil {
-			return nil, err
+			return nil, false, err
 		}
+		another = true
 	}
 	n, err := l.file.Write(lines)
 	if err != nil {
@@ -130,24 +144,38 @@ func (l *Log) write(lines []byte) (*os.File, error) {
 		if n > 0 && l.file.Truncate(l.size) != nil {
 			l.file = nil
 		}
-		return nil, unusable("the journal can't be written", err)
+		return nil, another, unusable("the journal can't be written", err)
 	}
 	l.size += int64(n)
-	return l.file, nil
+	return l.file, another, nil
 }
 
-// begin makes a journal, whose name is on the disk when it returns. The former
-// one stays open: somebody may wait for its sync.
+// begin makes a journal, whose name is on the disk when it returns, and which is
+// held before anything is in it. The former one stays open: somebody may wait
+// for its sync.
 func (l *Log) begin() error {
 	f, err := os.CreateTemp(l.join(), stamp(l.now())+"-*"+journalSuffix)
+	if err != nil {
+		return unusable("the journal can't be made", err)
+	}
+	release, err := lock.Open(f.Name()).Try(heldKey)
 	if err == nil {
 		err = errors.Join(f.Chmod(0o600), syncDir(l.join()))
 	}
 	if err != nil {
-		return unusable("the journal can't be made", err)
+		return unusable("the journal can't be made", errors.Join(err, f.Close(), os.Remove(f.Name())))
 	}
-	l.file, l.size, l.begun = f, 0, l.now()
+	l.letGo()
+	l.file, l.release, l.size, l.begun = f, release, 0, l.now()
 	return nil
+}
+
+// letGo says that the journal is written to no more.
+func (l *Log) letGo() {
+	if l.release != nil {
+		l.release()
+		l.release = nil
+	}
 }
 
 // Close lets the journal go.
@@ -155,6 +183,7 @@ func (l *Log) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
+	l.letGo()
 	if l.file != nil {
 		_ = l.file.Close()
 		l.file = nil

@@ -39,6 +39,11 @@ func (l *Log) Recover(ctx context.Context, open OpenRoot) error {
 	if _, err := os.Lstat(l.join()); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	release, err := l.lock.Lock(ctx, journalsKey)
+	if err != nil {
+		return err
+	}
+	defer release()
 	alive, err := l.alive()
 	if err != nil {
 		return err

@@ -20,6 +20,9 @@ const (
 	// Ranges of the lock file.
 	roomKey = 1 // the count of what is kept
 	runKey  = 2 // one undo at a time
+	// journalsKey is for what makes journals smaller, and for who settles what
+	// they say: a line without its fellow would be taken for a crash.
+	journalsKey = 3
 
 	roomWait = 5 * time.Second
 	// slack is how many parts of the bound are freed at once, so that a full

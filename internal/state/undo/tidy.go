@@ -43,21 +43,33 @@ func (l *Log) tidy(x *Index) error {
 }
 
 // dropJournals removes those that were last written before the oldest change
-// that is kept.
+// that is kept, and brings the others to their bound.
 func (l *Log) dropJournals(old time.Time) error {
 	names, err := journals(l.join())
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	own := l.journalName()
 	for _, name := range names {
 		info, err := os.Lstat(name)
-		if err == nil && info.ModTime().Before(old) && (l.file == nil || l.file.Name() != name) {
+		if err == nil && info.ModTime().Before(old) && name != own {
 			_ = os.Remove(name)
 		}
 	}
-	return nil
+	if total(names) <= l.o.Journals {
+		return nil
+	}
+	return l.compact()
+}
+
+// journalName is the journal that this process writes, "" for none.
+func (l *Log) journalName() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		return ""
+	}
+	return l.file.Name()
 }
 
 // recount makes the count right.

@@ -165,7 +165,7 @@ func TestNothingMade(t *testing.T) {
 
 // TestRotate: a journal that is large is followed by another, and both are read.
 func TestRotate(t *testing.T) {
-	l := openLog(t, t.TempDir(), Options{})
+	l := openLog(t, t.TempDir(), Options{Journals: rotateParts * 4 << 20})
 	step := Step{Place: Place{"project", "/nowhere", strings.Repeat("f", 1<<20)}, Do: Create}
 	for i := range 6 {
 		_, err := l.write(appendLine(nil, line{Kind: kindBegin, ID: fmt.Sprintf("p-%d", i), Time: time.Now(), Steps: []Step{step}}))
