@@ -22,31 +22,52 @@ func TestSince(t *testing.T) {
 		alter func(*desk)
 		want  []string
 	}{
-		{"a write", func(d *desk) error { _, err := d.gate.Write(t.Context(), "a", []byte("B"), Call{}); return err }, "fs.write project://a",
-			func(d *desk) { d.put("a", "other") }, []string{"project://a"}},
-		{"a write of what goes", func(d *desk) error { _, err := d.gate.Write(t.Context(), "a", []byte("B"), Call{}); return err }, "fs.write project://a",
-			func(d *desk) { d.must(os.Remove(d.path("a"))) }, []string{"project://a"}},
-		{"a new file", func(d *desk) error { _, err := d.gate.Write(t.Context(), "sub/new", []byte("B"), Call{}); return err }, "fs.create project://sub",
-			func(d *desk) { d.put("sub/new", "there") }, []string{"project://sub/new"}},
-		{"a folder beneath one that is missing", func(d *desk) error { _, err := d.gate.MakeDir(t.Context(), "x/y/z", Call{}); return err }, "fs.create project://x",
-			func(d *desk) { d.must(os.Mkdir(d.path("x"), 0o755)) }, []string{"project://x/y/z"}},
-		{"a read", func(d *desk) error {
-			f, err := d.gate.Open(t.Context(), "a")
-			if err == nil {
-				_ = f.Close()
-			}
-			return err
-		}, "fs.read project://a",
-			func(d *desk) { d.put("a", "other") }, []string{"project://a"}},
-		{"a list", func(d *desk) error {
-			return d.gate.Walk(t.Context(), "sub", 10, func(*Walk, pathguard.Name) error { return nil })
-		}, "fs.list project://sub",
-			func(d *desk) { d.must(os.RemoveAll(d.path("sub"))) }, []string{"project://sub"}},
-		{"another folder in its place", func(d *desk) error { _, err := d.gate.Write(t.Context(), "a", []byte("B"), Call{}); return err }, "fs.write project://a",
+		{
+			"a write", func(d *desk) error { _, err := d.gate.Write(t.Context(), "a", []byte("B"), Call{}); return err }, "fs.write project://a",
+			func(d *desk) { d.put("a", "other") },
+			[]string{"project://a"},
+		},
+		{
+			"a write of what goes", func(d *desk) error { _, err := d.gate.Write(t.Context(), "a", []byte("B"), Call{}); return err }, "fs.write project://a",
+			func(d *desk) { d.must(os.Remove(d.path("a"))) },
+			[]string{"project://a"},
+		},
+		{
+			"a new file", func(d *desk) error { _, err := d.gate.Write(t.Context(), "sub/new", []byte("B"), Call{}); return err }, "fs.create project://sub",
+			func(d *desk) { d.put("sub/new", "there") },
+			[]string{"project://sub/new"},
+		},
+		{
+			"a folder beneath one that is missing", func(d *desk) error { _, err := d.gate.MakeDir(t.Context(), "x/y/z", Call{}); return err }, "fs.create project://x",
+			func(d *desk) { d.must(os.Mkdir(d.path("x"), 0o755)) },
+			[]string{"project://x/y/z"},
+		},
+		{
+			"a read", func(d *desk) error {
+				f, err := d.gate.Open(t.Context(), "a")
+				if err == nil {
+					_ = f.Close()
+				}
+				return err
+			}, "fs.read project://a",
+			func(d *desk) { d.put("a", "other") },
+			[]string{"project://a"},
+		},
+		{
+			"a list", func(d *desk) error {
+				return d.gate.Walk(t.Context(), "sub", 10, func(*Walk, pathguard.Name) error { return nil })
+			}, "fs.list project://sub",
+			func(d *desk) { d.must(os.RemoveAll(d.path("sub"))) },
+			[]string{"project://sub"},
+		},
+		{
+			"another folder in its place", func(d *desk) error { _, err := d.gate.Write(t.Context(), "a", []byte("B"), Call{}); return err }, "fs.write project://a",
 			func(d *desk) {
 				d.must(os.Rename(d.dir, d.dir+"-away"))
 				d.must(os.Mkdir(d.dir, 0o755))
-			}, []string{"project://a"}},
+			},
+			[]string{"project://a"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t, []string{c.ask}, map[string]string{"a": "A", "sub/f": "F"})
