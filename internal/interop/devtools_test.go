@@ -224,11 +224,17 @@ func (c *chromium) types(text string) {
 func (c *chromium) presses(key string) {
 	c.t.Helper()
 	params := map[string]any{"type": "keyDown", "key": key, "text": key}
-	if key == "Enter" {
+	up := map[string]any{"type": "keyUp", "key": key}
+	switch key {
+	case "Enter":
 		params["text"], params["windowsVirtualKeyCode"] = "\r", 13
+	case " ":
+		params["windowsVirtualKeyCode"], up["windowsVirtualKeyCode"] = 32, 32
+	case "Tab":
+		params["text"], params["windowsVirtualKeyCode"] = "", 9
 	}
 	c.do(c.session, "Input.dispatchKeyEvent", params, nil)
-	c.do(c.session, "Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key}, nil)
+	c.do(c.session, "Input.dispatchKeyEvent", up, nil)
 }
 
 // nameless are the controls that assistive technology has no name for.
@@ -247,7 +253,7 @@ func (c *chromium) nameless() (all []string) {
 		role, _ := n.Role.Value.(string)
 		name, _ := n.Name.Value.(string)
 		switch role {
-		case "button", "link", "textbox", "searchbox", "navigation", "article", "heading", "table", "RootWebArea":
+		case "button", "link", "textbox", "searchbox", "checkbox", "DisclosureTriangle", "navigation", "article", "heading", "table", "RootWebArea":
 			if controls++; !n.Ignored && strings.TrimSpace(name) == "" {
 				all = append(all, role)
 			}

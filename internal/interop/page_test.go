@@ -405,3 +405,133 @@ func TestPageFromElsewhere(t *testing.T) {
 		t.Errorf("framed by itself: %q", got)
 	}
 }
+
+// ask has the agent put as many questions about files that are there, at once.
+func (d *theDesk) ask(names ...string) {
+	d.t.Helper()
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(d.root, name), []byte("old\n"), 0o644); err != nil {
+			d.t.Fatal(err)
+		}
+		d.agent.call("write_file", map[string]any{"path": name, "content": hostileText + "\n"})
+	}
+}
+
+// ticks the box of the question about that file with the keys.
+func (d *theDesk) ticks(name string) {
+	d.t.Helper()
+	d.run(fmt.Sprintf("[...document.querySelectorAll('.rows > li')].find((r) => r.querySelector('label').textContent.includes(%q)).querySelector('input').focus()", name))
+	d.presses(" ")
+}
+
+const ticked = "[...document.querySelectorAll('.tick input')].filter((i) => i.checked).length"
+
+// TestPageSimilar: questions that are alike are one card. What is ticked stays so
+// while others come, nobody else ticks anything, and exactly that is answered; by
+// the keys alone.
+func TestPageSimilar(t *testing.T) {
+	d := newTheDesk(t)
+	d.enters()
+	d.ask("s1.txt", "s2.txt", "s3.txt")
+	d.sees("document.querySelectorAll('.card').length === 1 && document.querySelectorAll('.rows > li').length === 3 && " + hears)
+	if got := d.run(ticked); got != "0" {
+		t.Errorf("%s are ticked by themselves", got)
+	}
+	if bad := d.nameless(); len(bad) > 0 {
+		t.Errorf("without a name: %v", bad)
+	}
+	d.ticks("s2.txt")
+	d.sees(ticked + " === 1")
+	d.ask("s4.txt")
+	d.sees("document.querySelectorAll('.rows > li').length === 4 && document.querySelector('[for^=all-]').textContent === 'all 4 of them' && " + hears)
+	if got := d.run(ticked); got != "1" {
+		t.Errorf("%s are ticked, of one", got)
+	}
+	time.Sleep(prompt.Deaf)
+	d.run("document.querySelector('.card .yes').focus()")
+	d.presses("Enter")
+	d.sees("document.querySelector('.notice')?.textContent.includes('s2.txt') && document.querySelectorAll('.rows > li').length === 3 && " + hears)
+	if got := d.agent.answer(); !strings.Contains(got, "Successfully wrote") {
+		t.Error(got)
+	}
+	for name, want := range map[string]string{"s1.txt": "old\n", "s2.txt": hostileText + "\n", "s3.txt": "old\n", "s4.txt": "old\n"} {
+		d.holds(name, want)
+	}
+	// One changes meanwhile: it is a card of its own, with no yes; all the rest go through.
+	if err := os.WriteFile(filepath.Join(d.root, "s3.txt"), []byte("somebody else's\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d.sees("[...document.querySelectorAll('.card')].some((c) => c.textContent.includes('this changed since it was asked') && !c.querySelector('.yes')) && document.querySelectorAll('.rows > li').length === 2 && " + hears)
+	time.Sleep(prompt.Deaf)
+	d.run("document.querySelector('[id^=all-]').focus()")
+	d.presses(" ")
+	d.run("document.querySelector('.card .yes').focus()")
+	d.presses("Enter")
+	d.sees("document.querySelectorAll('.notice p').length >= 2 && document.querySelector('.notice').textContent.includes('s4.txt') && " + hears)
+	d.agent.answer()
+	d.agent.answer()
+	for name, want := range map[string]string{"s1.txt": hostileText + "\n", "s3.txt": "somebody else's\n", "s4.txt": hostileText + "\n"} {
+		d.holds(name, want)
+	}
+	d.clicks(".card .no")
+	d.agent.answer()
+	// All of the session is taken back on the page.
+	d.view("undo")
+	d.run("[...document.querySelectorAll('tbody a')].find((a) => a.textContent === 'session').click()")
+	d.sees("document.querySelector('a[href*=\"plan?session=\"]') && " + hears)
+	d.clicks("a[href*=\"plan?session=\"]")
+	d.sees("document.querySelector('.plan')?.textContent.includes('restore') && " + hears)
+	time.Sleep(prompt.Deaf)
+	d.clicks(".yes")
+	d.sees("document.querySelector('.notice')?.textContent.includes('done: restore')")
+	for _, name := range []string{"s1.txt", "s2.txt", "s4.txt"} {
+		d.holds(name, "old\n")
+	}
+	if d.dialogs != 0 {
+		t.Errorf("%d dialogs: a text of somebody else ran", d.dialogs)
+	}
+}
+
+// TestPageNarrow: on a phone, light and dark, no view is wider than the screen,
+// and each control has a name.
+func TestPageNarrow(t *testing.T) {
+	d := newTheDesk(t)
+	d.do(d.session, "Emulation.setDeviceMetricsOverride", map[string]any{"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": true}, nil)
+	d.enters()
+	long := strings.Repeat("long-name-", 20)
+	d.ask("n1-"+long, "n2-"+long)
+	d.agent.call("delete_file", map[string]any{"path": "sub", "recursive": true, "confirm": true})
+	d.agent.call("write_file", map[string]any{"path": "alone.txt", "content": strings.Repeat("x", 500) + "\n"})
+	d.sees("document.querySelectorAll('.card').length === 3 && document.querySelectorAll('.rows > li').length === 2")
+	d.run("document.querySelector('.wider').open = true")
+	narrow := func(view string) {
+		t.Helper()
+		if got := d.run("document.documentElement.scrollWidth"); got != "360" {
+			t.Errorf("%s is %s wide: %s", view, got, d.run("[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > 361).map((e) => e.outerHTML.slice(0, 80)).join(' | ')"))
+		}
+		if bad := d.nameless(); len(bad) > 0 {
+			t.Errorf("%s: without a name: %v", view, bad)
+		}
+	}
+	narrow("questions")
+	for _, q := range d.store.Pending() {
+		if _, err := d.store.Decide(t.Context(), q.ID, grant.Answer{Kind: grant.Once, Approver: "terminal"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 4 {
+		d.agent.answer()
+	}
+	for _, view := range []string{"activity", "undo", "grants", "reach"} {
+		d.view(view)
+		narrow(view)
+	}
+	d.view("activity")
+	d.sees("document.querySelector('a[href*=\"/why?\"]')")
+	d.clicks("a[href*=\"/why?\"]")
+	d.sees("document.querySelector('.why')?.textContent.includes('<script>') && " + hears)
+	narrow("why")
+	if n := d.run("document.querySelectorAll('main img, main script, iframe').length"); n != "0" || d.dialogs != 0 {
+		t.Errorf("%s elements of others, %d dialogs", n, d.dialogs)
+	}
+}
