@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/internal/state/undo"
 	"github.com/postern-gate/postern/internal/testenv"
 )
 
@@ -42,6 +43,12 @@ func TestUndoVictim(t *testing.T) {
 	}
 	w := &undoWorld{world: &world{t: t, dir: dir}}
 	w.openState(stateDir)
+	if name == fullJournals {
+		w.bound(stateDir)
+		marker()
+		w.write("last", "new")
+		return
+	}
 	m := victims(t)[name]
 	if !strings.HasPrefix(name, "undo ") {
 		marker()
@@ -191,6 +198,81 @@ func (k *killing) takeBack(w *undoWorld, point int, before map[string]string, st
 		}
 		return
 	}
+}
+
+// fullJournals is a write in whose course the journals are brought to their
+// bound.
+const fullJournals = "write with full journals"
+
+// bound gives the journals of the process a small one.
+func (w *undoWorld) bound(stateDir string) {
+	w.t.Helper()
+	o := UndoOptions{}.log()
+	o.Journals = 8 << 10
+	w.state.undo.Close()
+	w.state.undo = undo.Open(stateDir, o, w.state.living)
+}
+
+// TestUndoBoundKilled kills a process at every system call by which it makes
+// the journals smaller. After the next start every change that is listed ended,
+// every image has its lines, and the newest can be undone.
+func TestUndoBoundKilled(t *testing.T) {
+	k := killing{t: t, name: fullJournals, at: stateBeside}
+	points := 0
+	for ; ; points++ {
+		w, stateDir := k.world()
+		w.openState(stateDir)
+		for i := range 12 { // of each two one gives way
+			w.write(fmt.Sprint("f", i/2), fmt.Sprint(i))
+			w.delete(fmt.Sprint("f", i/2))
+		}
+		last := w.write("last", "old")
+		w.must(w.state.Close())
+		if killed := k.run(w.dir, stateDir, points); !killed {
+			break
+		}
+		k.listed(w, stateDir, last, points)
+	}
+	if points < 20 {
+		t.Errorf("killed at %d points only", points)
+	}
+}
+
+func (k *killing) listed(w *undoWorld, stateDir, last string, point int) {
+	w.openState(stateDir)
+	w.must(w.state.Recover(w.t.Context()))
+	list, _, damaged, err := w.state.UndoList("", -1)
+	w.must(err)
+	for _, e := range list {
+		if e.State == UndoRunning || e.State == UndoAttention {
+			w.t.Errorf("killed at %d: %+v", point, e)
+		}
+	}
+	if len(list) < 2 || damaged > 1 {
+		w.t.Errorf("killed at %d: %d changes, %d damaged", point, len(list), damaged)
+	}
+	x, err := undo.Read(stateDir)
+	w.must(err)
+	known := map[string]bool{}
+	for _, t := range x.Txns {
+		for _, e := range t.Steps {
+			known[e.Image] = true
+		}
+	}
+	images, err := os.ReadDir(filepath.Join(stateDir, "undo", "images"))
+	w.must(err)
+	for _, image := range images {
+		if !known[image.Name()] {
+			w.t.Errorf("killed at %d: the image %s has lost its lines", point, image.Name())
+		}
+	}
+	if w.read("last") == "new" {
+		w.undone(UndoSelect{Last: true})
+	}
+	if w.read("last") != "old" {
+		w.t.Errorf("killed at %d: %q", point, w.read("last"))
+	}
+	w.undone(UndoSelect{ID: last})
 }
 
 func diff(now map[string]string, others ...map[string]string) (all []string) {

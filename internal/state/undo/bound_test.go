@@ -189,3 +189,27 @@ func TestJournalsHalfWay(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkRead reads the journals of as many changes as there may be images.
+func BenchmarkRead(b *testing.B) {
+	l := Open(b.TempDir(), Options{}, func() (map[string]bool, error) { return nil, nil })
+	b.Cleanup(l.Close)
+	for i := range MaxImages {
+		id := fmt.Sprintf("0123456789ab-%d", i)
+		was := Facts{Ino: uint64(i), Mode: 0o100644, Size: 100, MTime: time.Now().UnixNano(), CTime: time.Now().UnixNano()}
+		s := Step{Place: Place{"project", "/home/somebody/project", "src/internal/file.go"}, Do: Replace, How: Moved, Image: id, Was: was, Temp: ".postern-tmp-0123456789abcdef"}
+		text := appendLine(nil, line{Kind: kindBegin, ID: id, Time: time.Now(), Agent: "agent", Session: "0123456789ab", Source: "mcp-stdio", Op: "fs.write", Steps: []Step{s}})
+		text = appendLine(text, line{Kind: kindFile, ID: id, File: 1, Filled: was})
+		text = appendLine(text, line{Kind: kindEnd, ID: id, State: Committed, Done: []Done{{Now: was, Image: was}}})
+		_, err := l.write(text)
+		must(b, err)
+	}
+	b.ResetTimer()
+	for b.Loop() {
+		x, err := l.Read()
+		must(b, err)
+		if len(x.Txns) != MaxImages {
+			b.Fatal(len(x.Txns))
+		}
+	}
+}

@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/postern-gate/postern/core/pathguard"
@@ -79,12 +81,18 @@ func Read(stateDir string) (*Index, error) {
 		return nil, err
 	}
 	var later []sized
-	for _, name := range names {
-		rest, err := x.file(name)
-		if err != nil {
-			return nil, err
+	err = readAll(names, func(name string, t text) {
+		x.Damaged += t.damaged
+		for _, l := range t.lines {
+			if l.line.Kind == kindBegin {
+				x.begin(l.line, l.bytes, name)
+			} else { // it may be about what another journal begins
+				later = append(later, l)
+			}
 		}
-		later = append(later, rest...)
+	})
+	if err != nil {
+		return nil, err
 	}
 	for _, l := range later {
 		x.finish(l.line, l.bytes)
@@ -114,34 +122,60 @@ func journals(dir string) ([]string, error) {
 	return names, nil
 }
 
-// file takes over what begins, and returns the rest: it may be about what
-// another journal begins.
-func (x *Index) file(name string) (rest []sized, err error) {
+// text is what one journal says.
+type text struct {
+	lines   []sized
+	damaged int
+	err     error
+}
+
+// readAll reads journals at the same time, in parts that fit into memory: to
+// make sense of the lines takes longer than to read them.
+func readAll(names []string, each func(name string, t text)) error {
+	for part := range slices.Chunk(names, 4*runtime.GOMAXPROCS(0)) {
+		texts := make([]text, len(part))
+		var wg sync.WaitGroup
+		turn := make(chan struct{}, runtime.GOMAXPROCS(0))
+		for i, name := range part {
+			wg.Go(func() {
+				turn <- struct{}{}
+				texts[i] = readFile(name)
+				<-turn
+			})
+		}
+		wg.Wait()
+		for i, t := range texts {
+			if t.err != nil {
+				return t.err
+			}
+			each(part[i], t)
+		}
+	}
+	return nil
+}
+
+func readFile(name string) (t text) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // pruned meanwhile
+		return t // pruned meanwhile
 	}
 	if err != nil {
-		return nil, unusable("a journal can't be read", err)
+		return text{err: unusable("a journal can't be read", err)}
 	}
 	defer f.Close()
 	in := bufio.NewScanner(f)
 	in.Buffer(make([]byte, 64<<10), maxLine)
 	for in.Scan() {
-		l, ok := parseLine(in.Bytes())
-		switch {
-		case !ok:
-			x.Damaged++
-		case l.Kind == kindBegin:
-			x.begin(l, int64(len(in.Bytes())+1), name)
-		default:
-			rest = append(rest, sized{l, int64(len(in.Bytes()) + 1)})
+		if l, ok := parseLine(in.Bytes()); ok {
+			t.lines = append(t.lines, sized{l, int64(len(in.Bytes()) + 1)})
+		} else {
+			t.damaged++
 		}
 	}
 	if in.Err() != nil {
-		x.Damaged++
+		t.damaged++
 	}
-	return rest, nil
+	return t
 }
 
 // sized is a line with how long it is.
