@@ -124,7 +124,12 @@ func TestUpOnTerminal(t *testing.T) {
 	if got := text(); !strings.Contains(got, "Successfully wrote") {
 		t.Error(got)
 	}
-	_, list := b.send(http.MethodGet, "/undo", nil)
+	_, list := b.send(http.MethodGet, "/activity", nil)
+	why := regexp.MustCompile(`/why\?id=[^"]+`).FindString(list)
+	if _, said := b.send(http.MethodGet, why, nil); !strings.Contains(said, "asked: fs.write project://a.txt") || !strings.Contains(said, "rule: fs.write: ask") {
+		t.Error(why, said)
+	}
+	_, list = b.send(http.MethodGet, "/undo", nil)
 	plan := regexp.MustCompile(`/undo/plan\?id=[^"]+`).FindString(list)
 	v = b.form(plan, "/undo")
 	time.Sleep(prompt.Deaf)
@@ -146,7 +151,7 @@ func TestUpOnTerminal(t *testing.T) {
 	old := b.form(plan, "/undo")
 	place(t, dir, "a.txt", "mine\n")
 	time.Sleep(prompt.Deaf)
-	if _, said := b.send(http.MethodGet, plan, nil); !strings.Contains(said, "conflict: project://a.txt stays as it is") || strings.Contains(said, "undo it") {
+	if _, said := b.send(http.MethodGet, plan, nil); !strings.Contains(said, "conflict: project://a.txt in "+dir+" stays as it is") || strings.Contains(said, "undo it") {
 		t.Error(said)
 	}
 	b.send(http.MethodPost, "/undo", old)

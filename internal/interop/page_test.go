@@ -350,6 +350,24 @@ func TestPageWithoutScript(t *testing.T) {
 		t.Error(got)
 	}
 	d.holds("a.txt", "x")
+	// Several on one card, and a tick for one of them.
+	several := []map[string]any{{"path": "a.txt", "content": "y"}, {"path": "sub/b.md", "content": "y"}}
+	for _, args := range several {
+		d.agent.call("write_file", args)
+		d.agent.answer()
+	}
+	d.run("document.querySelector('nav a').click()")
+	d.sees("document.readyState === 'complete' && document.querySelectorAll('.rows > li').length === 2")
+	time.Sleep(prompt.Deaf + 200*time.Millisecond)
+	d.clicks(".rows > li:nth-child(2) label")
+	d.clicks(".card .yes")
+	d.sees("document.querySelector('.notice')?.textContent.includes('approved once')")
+	for i, args := range several {
+		d.agent.call("write_file", args)
+		if got := d.agent.answer(); strings.Contains(got, "Successfully wrote") != (i == 1) {
+			t.Error(i, got)
+		}
+	}
 }
 
 // TestPageFromElsewhere: a page of another origin, one on another port of this

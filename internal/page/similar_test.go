@@ -57,6 +57,9 @@ func TestSimilar(t *testing.T) {
 	if strings.Count(text, `<article class="card"`) != 1 || strings.Contains(text, " checked") {
 		t.Fatal(text)
 	}
+	if strings.Count(text, `type="checkbox"`) != strings.Count(text, `type="checkbox" autocomplete="off"`) {
+		t.Error("a browser may tick by itself what was ticked on the page before")
+	}
 	for i := range ids {
 		if !strings.Contains(text, fmt.Sprintf(`<label for="t-%s"><span class="what">fs.write <bdi class="raw">project://f%d</bdi>`, ids[i], i)) {
 			t.Errorf("no label for %d in %s", i, text)
