@@ -19,7 +19,7 @@ import (
 type aPolicy struct{ core.Decision }
 
 func (a aPolicy) Evaluate(core.Request) core.Verdict {
-	return core.Verdict{Decision: a.Decision, Reason: core.Reason{Decision: a.Decision, Step: core.StepRule, Rule: "fs.write: " + a.Decision.String()}}
+	return core.Verdict{Decision: a.Decision, Reason: core.Reason{Decision: a.Decision, Step: core.StepRule, Rule: "fs.write: " + a.String()}}
 }
 func (aPolicy) ConfirmRequired(core.Action) bool { return false }
 func (aPolicy) IfMatchRequired(core.Action) bool { return false }
