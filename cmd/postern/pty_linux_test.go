@@ -318,3 +318,76 @@ func TestAnsweredElsewhere(t *testing.T) {
 	p.sees("because: it was answered before: denied by command")
 	p.ends(1)
 }
+
+// refusedWith makes calls while nobody is there, and returns the ids of their
+// questions.
+func (a *agent) refusedWith(calls ...map[string]any) (ids []string) {
+	a.t.Helper()
+	for _, args := range calls {
+		got := a.call("write_file", args)()
+		id := regexp.MustCompile(`postern approve ([0-9a-z]{8})`).FindStringSubmatch(got)
+		if id == nil {
+			a.t.Fatal(got)
+		}
+		ids = append(ids, id[1])
+	}
+	return ids
+}
+
+// TestAlikeOnOneCard: questions that differ in their target alone come on one
+// card, each whole, and nothing but all or numbers answers them.
+func TestAlikeOnOneCard(t *testing.T) {
+	env, dir := desk(t)
+	var calls []map[string]any
+	for _, name := range []string{"a", "b", "c"} {
+		place(t, dir, name, "old "+name+"\n")
+		calls = append(calls, map[string]any{"path": name, "content": "new " + name + "\n"})
+	}
+	a := newAgent(t, env, dir)
+	ids := a.refusedWith(calls...)
+	p := sit(t, env, 60, "pending", "--watch")
+	p.sees(`(?s)3 questions\r\nagent       tester\r\n.*\r\n1           question ` + ids[0] + `\r\n.*  \| -old a\r\n  \| \+new a\r\n.*fs\.write project://a\r\n` +
+		`2 .*  \| \+new b\r\n.*3           question ` + ids[2] + `.*  \| \+new c\r\n.*all yes to each`)
+	p.types("y\r")
+	p.sees(`(?s)not answered: that is no answer to these.*all yes to each`)
+	p.types("1 3\r")
+	p.sees("approved " + ids[0] + ", once")
+	p.sees("approved " + ids[2] + ", once")
+	p.sees(`(?s)question ` + ids[1] + `\r\nagent.*y yes, once`) // the one that is left
+	place(t, dir, "b", "something else\n")
+	p.sees(`because: it changed since it was asked: project://b`)
+	p.blurts("\x03")
+	p.ends(0)
+	for i, args := range calls {
+		got := a.call("write_file", args)()
+		if strings.Contains(got, "Successfully wrote") != (i != 1) {
+			t.Errorf("%d: %s", i, got)
+		}
+	}
+
+	ids = a.refusedWith(map[string]any{"path": "a", "content": "1"}, map[string]any{"path": "c", "content": "2"})
+	p = sit(t, env, 60, append([]string{"approve"}, ids...)...)
+	p.sees(`2 questions\r\n`)
+	p.sees(`all yes to each`)
+	p.types("all\r")
+	p.sees(`approved ` + ids[1] + `: fs\.write project://c`)
+	p.ends(0)
+}
+
+// TestChangedSinceAsked: what changed since it was asked takes no yes.
+func TestChangedSinceAsked(t *testing.T) {
+	env, dir := desk(t)
+	place(t, dir, "a", "old\n")
+	a := newAgent(t, env, dir)
+	id := a.refusedWith(map[string]any{"path": "a", "content": "new\n"})[0]
+	place(t, dir, "a", "something else\n")
+	for _, args := range [][]string{{"approve", id}, {"approve", "--yes", id}} {
+		p := sit(t, env, 40, args...)
+		p.sees(`because: it changed since it was asked: project://a`)
+		p.sees(`next: let the agent call again, which asks anew`)
+		p.ends(4)
+	}
+	p := sit(t, env, 40, "deny", id)
+	p.sees("denied " + id)
+	p.ends(0)
+}

@@ -43,13 +43,13 @@ func lookAtGrants(env *Env) (*grant.Store, error) {
 //
 // begin says that the state directory may be made: a watch begins before the
 // first question.
-func openGrants(env *Env, begin bool) (*enforce.State, *grant.Store, error) {
+func openGrants(env *Env, begin bool) (*enforce.State, error) {
 	dir, err := enforce.LocateState(env.Getenv)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) && !begin {
-		return nil, nil, &fault.Error{
+		return nil, &fault.Error{
 			Code: fault.RequestInvalid, Op: "postern", Resource: dir, Rule: "there is no state directory, so nothing was ever asked", Hint: "postern status",
 		}
 	}
@@ -59,18 +59,23 @@ func openGrants(env *Env, begin bool) (*enforce.State, *grant.Store, error) {
 	}
 	state, err := enforce.OpenState(dir, kept)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return state, state.Grants(byTerminal), nil
+	return state, nil
+}
+
+// deskOf is the questions of a state directory, for a person at a terminal.
+func deskOf(state *enforce.State) *prompt.Desk {
+	return &prompt.Desk{Store: state.Grants(byTerminal), Since: state.Since}
 }
 
 // deciding runs what decides something, and writes its record before it ends.
-func deciding(env *Env, begin bool, do func(*grant.Store) error) error {
-	state, store, err := openGrants(env, begin)
+func deciding(env *Env, begin bool, do func(*prompt.Desk) error) error {
+	state, err := openGrants(env, begin)
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(store), state.Close())
+	return errors.Join(do(deskOf(state)), state.Close())
 }
 
 // agentMarks are what agents set for the programs that they start.
@@ -131,6 +136,7 @@ type questionJSON struct {
 	Because    string          `json:"because"`
 	Change     string          `json:"change"`
 	Unshown    string          `json:"unshown"`
+	Alike      []string        `json:"alike"` // the ids of questions to look at together with it
 	Details    []grant.Field   `json:"details"`
 	Says       []grant.Field   `json:"says"`
 	Undo       string          `json:"undo"`
@@ -157,6 +163,7 @@ func operations(b *grant.Binding) []operationJSON {
 func questionOf(q *grant.Question) questionJSON {
 	c := prompt.Draw(q)
 	return questionJSON{
+		Alike:   []string{},
 		Folders: folders(&q.For), ID: q.ID, Corr: q.Corr, Agent: q.For.Agent, Session: q.For.Session, Server: q.For.Server, Tool: q.For.Tool,
 		Class: q.For.Class, Operations: operations(&q.For), More: q.For.More, Because: q.Card.Rule, Change: q.Card.Change, Unshown: q.Card.Unshown,
 		Details: append([]grant.Field{}, q.Card.Details...), Says: append([]grant.Field{}, q.Card.Says...), Undo: q.Card.Undo,
@@ -271,8 +278,8 @@ func grantIDs(s *grant.Store) (all []string) {
 // watchGrants shows questions as they come until ctx ends or the person has
 // enough: what `postern pending --watch` does, and what a long-running process
 // on a terminal can do beside its work.
-func watchGrants(ctx context.Context, store *grant.Store, t *prompt.Terminal) error {
-	err := prompt.Watch(ctx, store, t)
+func watchGrants(ctx context.Context, d *prompt.Desk, t *prompt.Terminal) error {
+	err := d.Watch(ctx, t)
 	if errors.Is(err, prompt.ErrInterrupted) || errors.Is(err, context.Canceled) {
 		return nil
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,13 +26,15 @@ type approveOptions struct {
 func newApprove(env *Env) *cobra.Command {
 	var o approveOptions
 	cmd := &cobra.Command{
-		Use:   "approve [flags] ID",
+		Use:   "approve [flags] ID...",
 		Short: "say yes to what an agent asks for, after seeing all of it",
 		Example: `  postern approve k3xq9m2d
+  postern approve k3xq9m2d b7w2m0fa               alike ones on one card
   postern approve --session k3xq9m2d              the identical call, in this session
   postern approve --pattern 'project://src/**' k3xq9m2d
   postern approve --until 2h k3xq9m2d             the identical call, in any session`,
-		Long: `shows the whole question on the terminal and takes the answer there. a yes is
+		Long: `shows the whole question on the terminal and takes the answer there; of several
+each, or on one card all, by their numbers. a yes is
 for once: for the same call, with the same arguments, on what is there now, in
 the same session, until the question's deadline; the agent has to call again
 
@@ -47,8 +48,8 @@ most. without a terminal --yes stands for the answer: it prints the card and its
 digest, and where the card has a code a yes also wants --code CODE. in
 an agent's own shell --yes is refused`,
 		DisableFlagsInUseLine: true,
-		Args:                  exactly("ID"),
-		RunE:                  func(cmd *cobra.Command, args []string) error { return o.approve(cmd.Context(), env, args[0]) },
+		Args:                  someIDs,
+		RunE:                  func(cmd *cobra.Command, args []string) error { return o.approve(cmd.Context(), env, args) },
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return ids(env, pendingIDs), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -89,57 +90,97 @@ func (o *approveOptions) answer(now time.Time) (grant.Answer, error) {
 	return grant.Answer{Kind: grant.Once}, nil
 }
 
-func (o *approveOptions) approve(ctx context.Context, env *Env, id string) error {
+func (o *approveOptions) approve(ctx context.Context, env *Env, ids []string) error {
 	yes, err := o.answer(time.Now())
+	if err == nil && o.code != "" && len(ids) > 1 {
+		err = usage("postern approve", "--code is that of one card", "")
+	}
+	if err == nil && o.yes {
+		err = aPerson(env, "approve")
+	}
 	if err != nil {
 		return err
 	}
-	if o.yes {
-		if err := aPerson(env, "approve"); err != nil {
-			return err
+	return deciding(env, false, func(d *prompt.Desk) error { //nolint:contextcheck // an interrupt does not keep a record from the disk
+		if alike, err := o.alike(ctx, d, ids); alike != nil || err != nil {
+			return o.together(ctx, env, d, alike, err)
 		}
-	}
-	return deciding(env, false, func(s *grant.Store) error { //nolint:contextcheck // an interrupt does not keep a record from the disk
-		q, err := s.Question(ctx, id)
-		if err != nil {
-			return named(err, "approve")
-		}
-		var g *grant.Grant
-		if o.yes {
-			g, err = o.unasked(ctx, env, s, q, yes)
-		} else {
-			g, err = answered(ctx, env, s, q, yes)
-		}
-		if err != nil {
-			return named(err, "approve")
-		}
-		out := struct {
-			document
-			grantJSON
-		}{newDocument("approve"), grantOf(g)}
-		return answer(env.Out, o.asJSON, out, func(w io.Writer) { fmt.Fprintln(w, outcomeOf(g)) })
+		return each(env, "approve", ids, o.asJSON, func(id string) (*grant.Grant, error) {
+			q, err := d.Store.Question(ctx, id)
+			switch {
+			case err != nil:
+				return nil, err
+			case o.yes:
+				return o.unasked(ctx, env, d, q, yes)
+			}
+			return answered(ctx, env, d, q, yes)
+		})
 	})
 }
 
+// alike are the questions, if they can be answered on one card.
+func (o *approveOptions) alike(ctx context.Context, d *prompt.Desk, ids []string) (all []*grant.Question, err error) {
+	if len(ids) == 1 || o.yes || o.session || o.pattern != "" || o.until != "" {
+		return nil, nil
+	}
+	for _, id := range ids {
+		q, err := d.Store.Question(ctx, id)
+		if err != nil {
+			return nil, named(err, "approve")
+		}
+		all = append(all, q)
+	}
+	if !d.Together(all) {
+		return nil, nil
+	}
+	return all, nil
+}
+
+// together answers questions that are alike, on one card.
+func (o *approveOptions) together(ctx context.Context, env *Env, d *prompt.Desk, all []*grant.Question, err error) error {
+	if err != nil {
+		return err
+	}
+	t, err := personAt(env, "approve", "run it on a terminal, or add --yes")
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	given, err := d.AskMany(ctx, t, all)
+	if err != nil && !errors.Is(err, prompt.ErrSome) {
+		return named(unanswered(err, all[0].ID), "approve")
+	}
+	printErr := answers(env, "approve", given, o.asJSON)
+	if err != nil {
+		return exitCode(fault.ExitFailed)
+	}
+	return printErr
+}
+
 // answered shows the card on the terminal and takes the answer there.
-func answered(ctx context.Context, env *Env, s *grant.Store, q *grant.Question, yes grant.Answer) (*grant.Grant, error) {
+func answered(ctx context.Context, env *Env, d *prompt.Desk, q *grant.Question, yes grant.Answer) (*grant.Grant, error) {
 	t, err := personAt(env, "approve", "run it on a terminal, or add --yes")
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	g, err := prompt.Ask(ctx, s, t, q, yes)
+	g, err := d.Ask(ctx, t, q, yes)
+	return g, unanswered(err, q.ID)
+}
+
+// unanswered says that a person did not answer.
+func unanswered(err error, id string) error {
 	switch {
 	case errors.Is(err, prompt.ErrLater):
-		return nil, &fault.Error{Code: fault.ConfirmMissing, Resource: q.ID, Rule: "it was not answered", Hint: "postern approve " + q.ID}
+		return &fault.Error{Code: fault.ConfirmMissing, Resource: id, Rule: "it was not answered", Hint: "postern approve " + id}
 	case errors.Is(err, prompt.ErrInterrupted):
-		return nil, &fault.Error{Code: fault.Cancelled, Resource: q.ID, Rule: "it was not answered", Hint: "postern approve " + q.ID}
+		return &fault.Error{Code: fault.Cancelled, Resource: id, Rule: "it was not answered", Hint: "postern approve " + id}
 	}
-	return g, err
+	return err
 }
 
 // unasked takes --yes for the answer, after printing what it is for.
-func (o *approveOptions) unasked(ctx context.Context, env *Env, s *grant.Store, q *grant.Question, yes grant.Answer) (*grant.Grant, error) {
+func (o *approveOptions) unasked(ctx context.Context, env *Env, d *prompt.Desk, q *grant.Question, yes grant.Answer) (*grant.Grant, error) {
 	card := prompt.Draw(q)
 	fmt.Fprint(env.Err, card.Text)
 	fmt.Fprintln(env.Err, "card sha256", card.Digest)
@@ -153,7 +194,7 @@ func (o *approveOptions) unasked(ctx context.Context, env *Env, s *grant.Store, 
 		return nil, exitCode(fault.ExitFailed)
 	}
 	yes.Approver, yes.Shown = byCommand, card.Digest
-	return s.Decide(ctx, q.ID, yes)
+	return d.Decide(ctx, q, yes)
 }
 
 // outcomeOf says what was answered.

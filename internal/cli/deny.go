@@ -4,8 +4,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -16,14 +14,15 @@ import (
 func newDeny(env *Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "deny [flags] ID",
-		Short:   "say no to what an agent asks for",
-		Example: `  postern deny k3xq9m2d`,
+		Use:   "deny [flags] ID...",
+		Short: "say no to what an agent asks for",
+		Example: `  postern deny k3xq9m2d
+  postern deny k3xq9m2d b7w2m0fa`,
 		Long: `the call is refused, and the identical one for a minute without asking. after
 three noes in a row the agent is paused until a person resumes it`,
 		DisableFlagsInUseLine: true,
-		Args:                  exactly("ID"),
-		RunE:                  func(cmd *cobra.Command, args []string) error { return deny(cmd.Context(), env, args[0], asJSON) },
+		Args:                  someIDs,
+		RunE:                  func(cmd *cobra.Command, args []string) error { return deny(cmd.Context(), env, args, asJSON) },
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return ids(env, pendingIDs), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -32,20 +31,14 @@ three noes in a row the agent is paused until a person resumes it`,
 	return cmd
 }
 
-func deny(ctx context.Context, env *Env, id string, asJSON bool) error {
-	return deciding(env, false, func(s *grant.Store) error { //nolint:contextcheck // an interrupt does not keep a record from the disk
-		q, err := s.Question(ctx, id)
-		if err != nil {
-			return named(err, "deny")
-		}
-		g, err := s.Decide(ctx, id, grant.Answer{Kind: grant.No, Approver: byCommand, Shown: prompt.Draw(q).Digest})
-		if err != nil {
-			return named(err, "deny")
-		}
-		out := struct {
-			document
-			grantJSON
-		}{newDocument("deny"), grantOf(g)}
-		return answer(env.Out, asJSON, out, func(w io.Writer) { fmt.Fprintln(w, outcomeOf(g)) })
+func deny(ctx context.Context, env *Env, ids []string, asJSON bool) error {
+	return deciding(env, false, func(d *prompt.Desk) error { //nolint:contextcheck // an interrupt does not keep a record from the disk
+		return each(env, "deny", ids, asJSON, func(id string) (*grant.Grant, error) {
+			q, err := d.Store.Question(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			return d.Store.Decide(ctx, id, grant.Answer{Kind: grant.No, Approver: byCommand, Shown: prompt.Draw(q).Digest})
+		})
 	})
 }

@@ -104,7 +104,7 @@ func (o *serveOptions) beside(ctx context.Context, env *Env, w *workspace, state
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		err := prompt.Beside(ctx, state.Grants(byTerminal), env.Terminal, l.turns.hold)
+		err := deskOf(state).Beside(ctx, env.Terminal, l.turns.hold)
 		switch {
 		case errors.Is(err, prompt.ErrInterrupted):
 			interrupt()

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/prompt"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
@@ -43,7 +44,8 @@ policy, or end the agent. three noes of a person in a row do the same`,
 }
 
 func pause(ctx context.Context, env *Env, agent string, on, asJSON bool) error {
-	return deciding(env, true, func(s *grant.Store) error { //nolint:contextcheck // an interrupt does not keep a record from the disk
+	return deciding(env, true, func(d *prompt.Desk) error { //nolint:contextcheck // an interrupt does not keep a record from the disk
+		s := d.Store
 		do, verb := s.Pause, "pause"
 		if !on {
 			do, verb = s.Resume, "resume"

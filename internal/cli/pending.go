@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/prompt"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
@@ -29,12 +30,14 @@ func newPending(env *Env) *cobra.Command {
   postern pending --watch       show each question as it comes, and answer it
   postern pending --json | jq -r .questions[].id`,
 		Long: `the questions that wait for a person: what the policy asks about. each can be
-answered until its deadline, with approve or deny
+answered until its deadline, with approve or deny. what one agent asks of one
+tool, and differs in its target alone, stands together
 
 --watch shows every question as a card on the terminal and takes the answer.
 while it runs, a call that asks waits for it (ask.wait of the policy); without
 it the call is refused at once with the id of the question, and succeeds when
-the agent sends it again after a yes`,
+the agent sends it again after a yes. questions that are alike come on one card,
+and are answered all or by their numbers`,
 		DisableFlagsInUseLine: true,
 		Args:                  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -57,13 +60,21 @@ func pending(env *Env, asJSON bool) error {
 	}
 	out := pendingJSON{document: newDocument("pending"), Questions: []questionJSON{}, Paused: append([]string{}, store.PausedAgents()...)}
 	questions := store.Pending()
-	for _, q := range questions {
-		out.Questions = append(out.Questions, questionOf(q))
+	groups := grouped(questions)
+	for _, group := range groups {
+		for _, q := range group {
+			j := questionOf(q)
+			for _, other := range group {
+				if other != q {
+					j.Alike = append(j.Alike, other.ID)
+				}
+			}
+			out.Questions = append(out.Questions, j)
+		}
 	}
 	return answer(env.Out, asJSON, out, func(w io.Writer) {
-		for _, q := range questions {
-			left := max(0, time.Until(q.Deadline())).Round(time.Second)
-			fmt.Fprintf(w, "%s %s %s%s, %s left\n", q.ID, padded(agentName(q.For.Agent), agentWidth), what(&q.For), where(&q.For), left)
+		for _, group := range groups {
+			printGroup(w, group)
 		}
 		for _, name := range out.Paused {
 			fmt.Fprintf(w, "paused: %s; %s\n", agentName(name), textsafe.Clean(grant.ResumeCommand(name)))
@@ -77,6 +88,34 @@ func pending(env *Env, asJSON bool) error {
 	})
 }
 
+// grouped puts questions that are alike together, each group where its oldest
+// stands.
+func grouped(all []*grant.Question) (groups [][]*grant.Question) {
+	at := map[string]int{}
+	for _, q := range all {
+		key := q.Alike()
+		if i, ok := at[key]; ok && key != "" {
+			groups[i] = append(groups[i], q)
+			continue
+		}
+		at[key] = len(groups)
+		groups = append(groups, []*grant.Question{q})
+	}
+	return groups
+}
+
+func printGroup(w io.Writer, group []*grant.Question) {
+	all := ""
+	for _, q := range group {
+		left := max(0, time.Until(q.Deadline())).Round(time.Second)
+		fmt.Fprintf(w, "%s %s %s%s, %s left\n", q.ID, padded(agentName(q.For.Agent), agentWidth), what(&q.For), where(&q.For), left)
+		all += " " + q.ID
+	}
+	if len(group) > 1 {
+		fmt.Fprintf(w, "  these are alike: postern approve%s\n", all)
+	}
+}
+
 func watchPending(ctx context.Context, env *Env, asJSON bool) error {
 	if asJSON {
 		return usage("postern pending", "--watch is for a person and --json for a program", "postern pending --json")
@@ -86,7 +125,7 @@ func watchPending(ctx context.Context, env *Env, asJSON bool) error {
 		return err
 	}
 	defer t.Close()
-	return deciding(env, true, func(s *grant.Store) error { //nolint:contextcheck // an interrupt does not keep a record from the disk
-		return watchGrants(ctx, s, t)
+	return deciding(env, true, func(d *prompt.Desk) error { //nolint:contextcheck // an interrupt does not keep a record from the disk
+		return watchGrants(ctx, d, t)
 	})
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/postern-gate/postern/internal/state/grant"
+	"github.com/postern-gate/postern/internal/prompt"
 )
 
 type revokeJSON struct {
@@ -42,14 +42,14 @@ func revoke(ctx context.Context, env *Env, args []string, all, asJSON bool) erro
 	if all == (len(args) > 0) {
 		return usage("postern revoke", "it takes one ID, or --all", "postern grants")
 	}
-	return deciding(env, false, func(s *grant.Store) error { //nolint:contextcheck // an interrupt does not keep a record from the disk
+	return deciding(env, false, func(d *prompt.Desk) error { //nolint:contextcheck // an interrupt does not keep a record from the disk
 		out := revokeJSON{document: newDocument("revoke"), Revoked: []string{}}
 		if all {
-			args = s.InForce()
+			args = d.Store.InForce()
 		}
 		var failed error
 		for _, id := range args {
-			if _, err := s.Revoke(ctx, id, byCommand); err != nil {
+			if _, err := d.Store.Revoke(ctx, id, byCommand); err != nil {
 				failed = named(err, "revoke")
 				continue
 			}

@@ -204,6 +204,10 @@ func TestDeaf(t *testing.T) {
 	_ = keys.Close()
 }
 
+func deskOf(store *grant.Store) *Desk {
+	return &Desk{Store: store, Since: func(*grant.Binding) []string { return nil }}
+}
+
 // TestWatch: it is there while it runs, and tells what was answered elsewhere.
 func TestWatch(t *testing.T) {
 	dir := t.TempDir()
@@ -213,7 +217,7 @@ func TestWatch(t *testing.T) {
 	out := &screen{}
 	ended := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { ended <- Watch(ctx, store, newTerminal(in, out)) }()
+	go func() { ended <- deskOf(store).Watch(ctx, newTerminal(in, out)) }()
 	wait := func(text string) {
 		t.Helper()
 		for late := time.Now().Add(30 * time.Second); !strings.Contains(out.String(), text); time.Sleep(time.Millisecond) {

@@ -124,17 +124,17 @@ func TestPutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	later, now := map[string]time.Time{}, time.Now()
-	shown := func(after time.Duration) bool { return next(store, later, now.Add(after)) != nil }
+	shown := func(after time.Duration) bool { return deskOf(store).next(later, now.Add(after)) != nil }
 	if !shown(0) {
 		t.Fatal("it is not shown")
 	}
-	if err := putOff(later, q.ID, errAgain, now); err != nil || shown(0) || !shown(pauseAgain) {
+	if err := putOff(later, []*grant.Question{q}, errAgain, now); err != nil || shown(0) || !shown(pauseAgain) {
 		t.Errorf("a passing fault: %v, %v", err, later)
 	}
-	if err := putOff(later, q.ID, ErrLater, now); err != nil || shown(24*time.Hour) {
+	if err := putOff(later, []*grant.Question{q}, ErrLater, now); err != nil || shown(24*time.Hour) {
 		t.Errorf("a person: %v, %v", err, later)
 	}
-	if err := putOff(later, q.ID, io.EOF, now); !errors.Is(err, io.EOF) {
+	if err := putOff(later, []*grant.Question{q}, io.EOF, now); !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}
 }

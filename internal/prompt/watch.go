@@ -20,10 +20,18 @@ const approver = "terminal"
 // ErrLater puts a question off.
 var ErrLater = errors.New("later")
 
+// Desk is where questions lie.
+type Desk struct {
+	Store *grant.Store
+	// Since returns the names of a question that lead to something else now than
+	// when it was asked.
+	Since func(*grant.Binding) []string
+}
+
 // Watch shows each question as it comes, until ctx ends or the person presses
 // ctrl-c, which is ErrInterrupted. While it runs, calls wait for it.
-func Watch(ctx context.Context, store *grant.Store, t *Terminal) error {
-	here, err := store.Attend(ctx)
+func (d *Desk) Watch(ctx context.Context, t *Terminal) error {
+	here, err := d.Store.Attend(ctx)
 	if err != nil {
 		return err
 	}
@@ -33,8 +41,8 @@ func Watch(ctx context.Context, store *grant.Store, t *Terminal) error {
 	}
 	later := map[string]time.Time{}
 	for {
-		if q := next(store, later, time.Now()); q != nil {
-			if err := putOff(later, q.ID, show(ctx, store, t, q), time.Now()); err != nil {
+		if next := d.next(later, time.Now()); next != nil {
+			if err := putOff(later, next, d.show(ctx, t, next), time.Now()); err != nil {
 				return err
 			}
 			continue
@@ -50,8 +58,8 @@ func Watch(ctx context.Context, store *grant.Store, t *Terminal) error {
 // which is ErrInterrupted. The terminal is opened for as long as a question is
 // on it; hold keeps everybody else from writing there until what it returns is
 // called. While it runs, calls wait for it.
-func Beside(ctx context.Context, store *grant.Store, open func() (*Terminal, error), hold func() (release func())) error {
-	here, err := store.Attend(ctx)
+func (d *Desk) Beside(ctx context.Context, open func() (*Terminal, error), hold func() (release func())) error {
+	here, err := d.Store.Attend(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,11 +73,11 @@ func Beside(ctx context.Context, store *grant.Store, open func() (*Terminal, err
 			return ctx.Err()
 		case <-tick.C:
 		}
-		q := next(store, later, time.Now())
-		if q == nil {
+		next := d.next(later, time.Now())
+		if next == nil {
 			continue
 		}
-		if err := putOff(later, q.ID, alone(ctx, store, q, open, hold), time.Now()); err != nil {
+		if err := putOff(later, next, d.alone(ctx, next, open, hold), time.Now()); err != nil {
 			return err
 		}
 	}
@@ -81,39 +89,46 @@ var errAgain = errors.New("again")
 // pauseAgain is how long a question is left alone then.
 const pauseAgain = 5 * time.Second
 
-// putOff remembers until when a question isn't shown: one that a person put off,
-// never again; one whose answer met a passing fault, for a moment. Any other
-// error is returned.
-func putOff(later map[string]time.Time, id string, err error, now time.Time) error {
+// putOff remembers until when questions aren't shown: what a person put off,
+// never again; what met a passing fault, for a moment. Any other error is
+// returned.
+func putOff(later map[string]time.Time, shown []*grant.Question, err error, now time.Time) error {
+	until := time.Time{}
 	switch {
-	case errors.Is(err, ErrLater):
-		later[id] = time.Time{}
 	case errors.Is(err, errAgain):
-		later[id] = now.Add(pauseAgain)
-	default:
+		until = now.Add(pauseAgain)
+	case !errors.Is(err, ErrLater):
 		return err
+	}
+	for _, q := range shown {
+		later[q.ID] = until
 	}
 	return nil
 }
 
-// alone asks one question with the terminal to itself.
-func alone(ctx context.Context, store *grant.Store, q *grant.Question, open func() (*Terminal, error), hold func() (release func())) error {
+// alone asks with the terminal to itself.
+func (d *Desk) alone(ctx context.Context, next []*grant.Question, open func() (*Terminal, error), hold func() (release func())) error {
 	defer hold()()
 	t, err := open()
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	return show(ctx, store, t, q)
+	return d.show(ctx, t, next)
 }
 
-func next(store *grant.Store, later map[string]time.Time, now time.Time) *grant.Question {
-	for _, q := range store.Pending() {
+// next are the questions to show: the oldest, and those that are alike.
+func (d *Desk) next(later map[string]time.Time, now time.Time) []*grant.Question {
+	var all []*grant.Question
+	for _, q := range d.Store.Pending() {
 		if until, off := later[q.ID]; !off || !until.IsZero() && !now.Before(until) {
-			return q
+			all = append(all, q)
 		}
 	}
-	return nil
+	if len(all) == 0 {
+		return nil
+	}
+	return d.run(all)
 }
 
 // idle waits a moment. What is typed meanwhile answers nothing.
@@ -137,25 +152,35 @@ func (t *Terminal) idle(ctx context.Context) error {
 	}
 }
 
-// show asks one question of a watch. What can't be answered any more is told
-// and left.
-func show(ctx context.Context, store *grant.Store, t *Terminal, q *grant.Question) error {
-	_, err := Ask(ctx, store, t, q, grant.Answer{Kind: grant.Once})
+// show asks the questions of a watch. What can't be answered any more is told and
+// left.
+func (d *Desk) show(ctx context.Context, t *Terminal, next []*grant.Question) error {
+	var err error
+	if len(next) > 1 {
+		_, err = d.AskMany(ctx, t, next)
+	} else {
+		_, err = d.Ask(ctx, t, next[0], grant.Answer{Kind: grant.Once})
+	}
 	var f *fault.Error
 	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &f):
-		if said, ok := elsewhere(f); ok {
-			return t.print(t.wrap("answered: "+q.ID+", "+said) + "\n\n")
-		}
-		_ = t.print(t.wrap(f.Lines()) + "\n\n")
-		if f.Code != fault.PreconditionFailed && f.Code != fault.GrantExpired {
-			return errAgain // it stays a question
-		}
-		return nil
+	case errors.Is(err, ErrSome):
+		return errAgain
+	case !errors.As(err, &f):
+		return err
 	}
-	return err
+	if said, ok := elsewhere(f); ok {
+		return t.print(t.wrap("answered: "+f.Resource+", "+said) + "\n\n")
+	}
+	_ = t.print(t.wrap(f.Lines()) + "\n\n")
+	switch {
+	case f.Code == fault.PreconditionFailed || f.Code == fault.GrantExpired:
+		return nil
+	case len(next) == 1 && f.Code == fault.GrantStale:
+		return ErrLater // it can't be answered with yes any more
+	case f.Code == fault.GrantStale:
+		return nil // the others are
+	}
+	return errAgain // it stays a question
 }
 
 // elsewhere says what was answered by somebody else meanwhile.
@@ -165,13 +190,11 @@ func elsewhere(f *fault.Error) (said string, ok bool) {
 
 // Ask shows the whole question and takes the answer. yes is what a plain yes
 // gives. An error that isn't a fault ends without an answer.
-func Ask(ctx context.Context, store *grant.Store, t *Terminal, q *grant.Question, yes grant.Answer) (*grant.Grant, error) {
+func (d *Desk) Ask(ctx context.Context, t *Terminal, q *grant.Question, yes grant.Answer) (*grant.Grant, error) {
 	card := Draw(q)
-	gone := func() error {
-		if _, err := store.Question(ctx, q.ID); err != nil {
-			return err
-		}
-		return nil
+	gone := func() error { return d.still(ctx, q) }
+	if err := gone(); err != nil {
+		return nil, err
 	}
 	if err := t.page(ctx, "\n"+card.Text, gone); err != nil {
 		return nil, err
@@ -194,12 +217,43 @@ func Ask(ctx context.Context, store *grant.Store, t *Terminal, q *grant.Question
 			return nil, ErrLater
 		}
 		a.Approver, a.Shown = approver, card.Digest
-		g, err := store.Decide(ctx, q.ID, a)
+		g, err := d.Decide(ctx, q, a)
 		if err == nil {
 			err = t.print(told(g) + "\n\n")
 		}
 		return g, err
 	}
+}
+
+// still is the refusal of a question that can't be answered any more with what is
+// on its card.
+func (d *Desk) still(ctx context.Context, q *grant.Question) error {
+	if _, err := d.Store.Question(ctx, q.ID); err != nil {
+		return err
+	}
+	return d.changed(q)
+}
+
+// changed refuses what leads to something else now than what the card shows.
+func (d *Desk) changed(q *grant.Question) error {
+	names := d.Since(&q.For)
+	if len(names) == 0 {
+		return nil
+	}
+	return &fault.Error{
+		Code: fault.GrantStale, Resource: q.ID, Rule: "it changed since it was asked: " + textsafe.Name(names[0]),
+		Hint: "let the agent call again, which asks anew; no yes is taken for this card",
+	}
+}
+
+// Decide answers. A yes is for what the card shows.
+func (d *Desk) Decide(ctx context.Context, q *grant.Question, a grant.Answer) (*grant.Grant, error) {
+	if a.Kind != grant.No {
+		if err := d.changed(q); err != nil {
+			return nil, err
+		}
+	}
+	return d.Store.Decide(ctx, q.ID, a)
 }
 
 // choices is the prompt.

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/postern-gate/postern/core"
@@ -82,6 +83,22 @@ func (b *Binding) Destructive() bool {
 // for once: what is done can't be taken back, or the card doesn't show all of it.
 func (q *Question) WantsCode() bool {
 	return q.For.Destructive() || q.Card.Unshown != "" || q.For.More > 0
+}
+
+// Alike is the same for questions of one asker that differ in their targets and in
+// the arguments alone, so that they can be looked at together. It is "" for what
+// is looked at by itself: what wants a code, or belongs to a built-in list.
+func (q *Question) Alike() string {
+	if q.WantsCode() || q.For.Private {
+		return ""
+	}
+	b := q.For
+	b.Arguments, b.Tree, b.Objects = "", "", nil
+	b.Operations = slices.Clone(b.Operations)
+	for i := range b.Operations {
+		b.Operations[i].Resource = ""
+	}
+	return digest(&b)
 }
 
 func digest(v any) string {
