@@ -64,12 +64,20 @@ func TestUndoElsewhere(t *testing.T) {
 // what the new file was where that was not synced; a later process looks.
 func (w *undoWorld) cut(lines int, harm func()) {
 	w.t.Helper()
-	w.must(w.state.Close())
 	names, err := filepath.Glob(filepath.Join(w.state.Path(), "undo/*.jsonl"))
 	w.must(err)
 	b, err := os.ReadFile(names[0])
 	w.must(err)
-	w.must(os.WriteFile(names[0], []byte(strings.Join(strings.SplitAfter(string(b), "\n")[:lines], "")), 0o600))
+	w.afterCrash(names[0], []byte(strings.Join(strings.SplitAfter(string(b), "\n")[:lines], "")), harm)
+}
+
+// afterCrash is a later process that finds this of a journal, once the harm is
+// done.
+func (w *undoWorld) afterCrash(journal string, text []byte, harm func()) {
+	w.t.Helper()
+	w.must(w.state.Close())
+	w.must(os.WriteFile(journal, text, 0o600))
+	var err error
 	w.state, err = OpenState(w.state.Path(), StateOptions{})
 	w.must(err)
 	w.t.Cleanup(func() { _ = w.state.Close() })

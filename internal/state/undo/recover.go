@@ -278,7 +278,7 @@ func (s *scene) exchanged() State {
 		if os.Rename(s.l.join(imagesName, s.e.Image+pathguard.OldSuffix), s.l.join(imagesName, s.e.Image)) == nil {
 			return Committed
 		}
-	case s.e.Held.Moved(s.image):
+	case s.e.Held.Moved(s.image) && !s.e.Held.Moved(s.cur): // else it has both names
 		return Aborted
 	}
 	return Attention
