@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/state/audit"
@@ -89,7 +90,7 @@ func (p *Page) rows(r *http.Request, from records.Cursor, filter *records.Filter
 func (p *Page) undoable(all []row) {
 	var ids []string
 	for _, w := range all {
-		if w.Event == string(audit.Outcome) {
+		if w.changes() {
 			ids = append(ids, w.ID)
 		}
 	}
@@ -101,8 +102,14 @@ func (p *Page) undoable(all []row) {
 		return
 	}
 	for i := range all {
-		all[i].Undo = all[i].Event == string(audit.Outcome) && kept[all[i].ID]
+		all[i].Undo = all[i].changes() && kept[all[i].ID]
 	}
+}
+
+// changes reports whether the row tells that something was changed.
+func (w *row) changes() bool {
+	a, known := core.ParseAction(w.Op)
+	return known && a.Mutates() && w.Event == string(audit.Outcome)
 }
 
 func rowOf(e *records.Entry) row {
