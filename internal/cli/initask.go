@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"strings"
 
 	"golang.org/x/term"
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/attach"
+	"github.com/postern-gate/postern/internal/prompt"
 )
 
 // ask wants a yes from a person on the terminal, never from stdin, which may be
@@ -24,7 +24,7 @@ func (r *initRun) ask(ctx context.Context, out *initJSON) error {
 	if r.yes || out.idle() {
 		return nil
 	}
-	in, tty, err := openTerminal()
+	in, tty, err := prompt.Files()
 	if err != nil {
 		return &fault.Error{Code: fault.PolicyAsk, Op: opInit, Rule: "a person has to say yes to it, and there is no terminal to ask on", Hint: r.unasked()}
 	}
@@ -63,22 +63,6 @@ func (r *initRun) unasked() string {
 		return line + " DIR"
 	}
 	return line + " " + dir
-}
-
-// openTerminal opens the terminal of this process for reading and for writing.
-func openTerminal() (in, out *os.File, err error) {
-	read, write := "/dev/tty", "/dev/tty"
-	if runtime.GOOS == "windows" {
-		read, write = "CONIN$", "CONOUT$"
-	}
-	if in, err = os.OpenFile(read, os.O_RDWR, 0); err != nil {
-		return nil, nil, err
-	}
-	if out, err = os.OpenFile(write, os.O_RDWR, 0); err != nil {
-		_ = in.Close() // nothing was read
-		return nil, nil, err
-	}
-	return in, out, nil
 }
 
 // readLine reads one line, or ends with the context: an interrupt is an answer

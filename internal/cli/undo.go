@@ -3,12 +3,10 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -17,6 +15,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/enforce"
+	"github.com/postern-gate/postern/internal/prompt"
 )
 
 type undoOptions struct {
@@ -151,7 +150,7 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 		if !o.asJSON {
 			out.print(env.Out)
 		}
-		if err := askUndo(); err != nil {
+		if err := askUndo(ctx); err != nil {
 			return err
 		}
 	}
@@ -183,18 +182,19 @@ func (o *undoOptions) state(env *Env) (*workspace, *enforce.State, error) {
 
 // askUndo wants a yes from a person, at the terminal and nowhere else: what an agent
 // can send to stdin is no answer.
-func askUndo() error {
+func askUndo(ctx context.Context) error {
 	no := &fault.Error{
 		Code: fault.ConfirmMissing, Op: "undo", Rule: "a person has to say yes to it",
 		Hint: "run it on a terminal, or add --yes",
 	}
-	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	in, out, err := prompt.Files()
 	if err != nil {
 		return no
 	}
-	defer tty.Close()
-	fmt.Fprint(tty, "undo it? [y/N] ")
-	answer, err := bufio.NewReader(io.LimitReader(tty, 100)).ReadString('\n')
+	defer in.Close()
+	defer out.Close()
+	fmt.Fprint(out, "undo it? [y/N] ")
+	answer, err := readLine(ctx, in)
 	if answer = strings.ToLower(strings.TrimSpace(answer)); err != nil || answer != "y" && answer != "yes" {
 		no.Rule, no.Hint = "it was not answered with yes", "nothing was changed; to undo it after all, run it again and answer y"
 		return no

@@ -38,32 +38,46 @@ type Terminal struct {
 // Open opens the terminal that this program was started on, whatever its
 // standard streams are, and takes single keys from it until Close.
 func Open() (*Terminal, error) {
-	f, err := os.OpenFile(ttyPath, os.O_RDWR, 0)
+	in, out, err := Files()
 	if err != nil {
 		return nil, err
 	}
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
 	var before *term.State
-	control := func(do func(fd int) error) error {
-		var inner error
-		return errors.Join(raw.Control(func(fd uintptr) { inner = do(int(fd)) }), inner)
+	if err := control(in, func(fd int) (err error) { before, err = term.MakeRaw(fd); return err }); err != nil {
+		return nil, errors.Join(err, in.Close(), out.Close())
 	}
-	if err := control(func(fd int) (err error) { before, err = term.MakeRaw(fd); return err }); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	t := newTerminal(f, f)
+	t := newTerminal(in, out)
 	t.size = func() (columns, rows int) {
-		_ = control(func(fd int) (err error) { columns, rows, err = term.GetSize(fd); return err })
+		_ = control(out, func(fd int) (err error) { columns, rows, err = term.GetSize(fd); return err })
 		return columns, rows
 	}
 	t.close = func() {
-		_ = control(func(fd int) error { return term.Restore(fd, before) })
-		_ = f.Close()
+		_ = control(in, func(fd int) error { return term.Restore(fd, before) })
+		_ = errors.Join(in.Close(), out.Close())
 	}
 	return t, nil
+}
+
+// Files opens the same terminal for reading and for writing as it is, for who asks
+// for a line that the terminal itself edits.
+func Files() (in, out *os.File, err error) {
+	if in, err = os.OpenFile(readPath, os.O_RDWR, 0); err != nil {
+		return nil, nil, err
+	}
+	if out, err = os.OpenFile(writePath, os.O_RDWR, 0); err != nil {
+		return nil, nil, errors.Join(err, in.Close())
+	}
+	return in, out, nil
+}
+
+// control does something with the descriptor of a file that stays open meanwhile.
+func control(f *os.File, do func(fd int) error) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner error
+	return errors.Join(raw.Control(func(fd uintptr) { inner = do(int(fd)) }), inner)
 }
 
 func newTerminal(in io.Reader, out io.Writer) *Terminal {

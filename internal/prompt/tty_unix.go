@@ -4,5 +4,8 @@
 
 package prompt
 
-// ttyPath is the terminal of the session that the program belongs to.
-const ttyPath = "/dev/tty"
+// The terminal of the session that the program belongs to.
+const (
+	readPath  = "/dev/tty"
+	writePath = "/dev/tty"
+)

@@ -2,5 +2,8 @@
 
 package prompt
 
-// ttyPath is the input of the console.
-const ttyPath = "CONIN$"
+// The console.
+const (
+	readPath  = "CONIN$"
+	writePath = "CONOUT$"
+)
