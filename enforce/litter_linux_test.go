@@ -33,8 +33,8 @@ func TestFlooder(t *testing.T) {
 	}
 }
 
-// litter are the unfinished files of a folder.
-func litter(t *testing.T, dir string) []string {
+// unfinished are the unfinished files of a folder.
+func unfinished(t *testing.T, dir string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, ".postern-tmp-*"))
 	if err != nil {
@@ -46,19 +46,19 @@ func litter(t *testing.T, dir string) []string {
 // flooded kills a writer in the middle of a write, until one has left something.
 func flooded(t *testing.T, root, state string) {
 	t.Helper()
-	before := len(litter(t, root))
+	before := len(unfinished(t, root))
 	for range 50 {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestFlooder$")
 		cmd.Env = append(os.Environ(), flooderEnv+"="+root+"\n"+state)
 		must(cmd.Start())
 		for range 5000 {
-			if len(litter(t, root)) > before {
+			if len(unfinished(t, root)) > before {
 				break
 			}
 			time.Sleep(time.Millisecond)
 		}
 		kill(cmd)
-		if len(litter(t, root)) > before {
+		if len(unfinished(t, root)) > before {
 			return
 		}
 		recoverAll(t, state)
@@ -99,7 +99,7 @@ func TestLitter(t *testing.T) {
 				}
 				clean(t, root, tc.stays)
 			}
-			if left := litter(t, root); len(left) != tc.stays {
+			if left := unfinished(t, root); len(left) != tc.stays {
 				t.Errorf("%d are left, want %d: %v", len(left), tc.stays, left)
 			}
 			data, err := os.ReadFile(filepath.Join(root, "f"))
@@ -113,12 +113,12 @@ func TestLitter(t *testing.T) {
 // clean removes by hand what a person would, so that the next try begins anew.
 func clean(t *testing.T, root string, stays int) {
 	t.Helper()
-	for _, path := range litter(t, root) {
+	for _, path := range unfinished(t, root) {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() >= 1<<10 {
 			must(os.Remove(path))
 		}
 	}
-	if n := len(litter(t, root)); n > stays {
+	if n := len(unfinished(t, root)); n > stays {
 		t.Fatalf("%d are left", n)
 	}
 }
@@ -138,7 +138,7 @@ func TestLitterOfTheLiving(t *testing.T) {
 	dead := []casualty{{name: names[0], known: true, found: foundUnchanged}}
 	dead[0].Time = since
 	sweep(dead)
-	if len(litter(t, root)) != 1 {
+	if len(unfinished(t, root)) != 1 {
 		t.Fatal("the file of a living process is gone")
 	}
 	must(open.Close())
@@ -148,30 +148,30 @@ func TestLitterOfTheLiving(t *testing.T) {
 	} {
 		c.Time = since
 		sweep(append([]casualty{c}, dead[:0]...))
-		if len(litter(t, root)) != 1 {
+		if len(unfinished(t, root)) != 1 {
 			t.Fatalf("removed after %s", what)
 		}
 	}
 	late := dead[0]
 	late.Time = time.Now().Add(time.Minute)
 	sweep([]casualty{late})
-	if len(litter(t, root)) != 1 {
+	if len(unfinished(t, root)) != 1 {
 		t.Fatal("removed although it is older than the change")
 	}
 	second := filepath.Join(root, ".postern-tmp-fedcba9876543210")
 	must(os.WriteFile(second, nil, 0o600))
 	sweep(dead)
-	if len(litter(t, root)) != 2 {
+	if len(unfinished(t, root)) != 2 {
 		t.Fatal("removed although there are more than changes")
 	}
 	must(os.Remove(second), os.Link(filepath.Join(root, entry), filepath.Join(root, "kept")))
 	sweep(dead)
-	if len(litter(t, root)) != 1 {
+	if len(unfinished(t, root)) != 1 {
 		t.Fatal("removed although it has another name")
 	}
 	must(os.Remove(filepath.Join(root, "kept")))
 	sweep(dead) // the control: now nothing speaks against it
-	if left := litter(t, root); len(left) != 0 {
+	if left := unfinished(t, root); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
 }

@@ -3,28 +3,19 @@
 package attach
 
 import (
-	"errors"
 	"io"
+	"math"
 	"path/filepath"
-	"regexp"
 	"slices"
 
 	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/internal/state/litter"
 )
-
-// litterName is what a file is called that doesn't have its name yet, or not any
-// more.
-func litterName() *regexp.Regexp { return regexp.MustCompile(`^\.postern-tmp-[0-9a-f]{16}$`) }
-
-// maxLook bounds how many entries of a folder are looked at for litter.
-const maxLook = 10_000
 
 // sweep removes what a killed init has left beside the files that it is
 // remembered to have written. That is ours, and nothing else is taken for it, if
-// all of this holds: its name is of exactly our form; it is a regular file of
-// this user with one name; no process has it open, as one that still lives would;
-// it is empty, or its content is one that was being written or displaced.
-// Whatever is not sure stays, and postern doctor tells a person.
+// beside what litter.Sweep wants it is this user's, and it is empty, or its
+// content is one that was being written or displaced.
 func (d *disk) sweep(all []record) {
 	for _, r := range all {
 		if !r.fits(d.project) {
@@ -43,41 +34,8 @@ func (d *disk) sweep(all []record) {
 			continue
 		}
 		if dir, ok := name.Parent(); ok {
-			sweepFolder(dir, append(slices.Clone(r.Temps), r.Sum))
-		}
-	}
-}
-
-func sweepFolder(dir pathguard.Name, sums []string) {
-	opened, err := dir.OpenDir()
-	if err != nil {
-		return
-	}
-	defer opened.Close()
-	var found []string
-	for looked := 0; looked < maxLook; {
-		entries, err := opened.Entries(1024)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return
-		}
-		looked += len(entries)
-		for _, e := range entries {
-			if e.Kind == pathguard.KindFile && litterName().MatchString(e.Name) {
-				found = append(found, e.Name)
-			}
-		}
-	}
-	for _, entry := range found {
-		name, err := dir.Join(entry)
-		if err != nil {
-			continue
-		}
-		info, err := opened.Lstat(entry)
-		if err == nil && info.Kind == pathguard.KindFile && info.Nlink == 1 && remembered(name, sums) && abandoned(opened, name) {
-			removeSame(name, info.Fingerprint)
+			sums := append(slices.Clone(r.Temps), r.Sum)
+			litter.Sweep(dir, math.MaxInt, func(n pathguard.Name, _ pathguard.Info) bool { return remembered(n, sums) && ours(n) })
 		}
 	}
 }
@@ -91,16 +49,4 @@ func remembered(name pathguard.Name, sums []string) bool {
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	return err == nil && (len(text) == 0 || slices.Contains(sums, hash(text)))
-}
-
-// removeSame removes exactly the file that was looked at.
-func removeSame(name pathguard.Name, was pathguard.Fingerprint) {
-	target, err := name.PinEntry()
-	if err != nil {
-		return
-	}
-	defer target.Close()
-	if target.Fingerprint() == was {
-		_ = target.Remove(pathguard.WriteOptions{}) // what stays is told by doctor
-	}
 }

@@ -7,21 +7,14 @@ import (
 	"syscall"
 
 	"github.com/postern-gate/postern/core/pathguard"
-	"github.com/postern-gate/postern/internal/state/live"
 )
 
-// abandoned reports whether a file is this user's and no process has it open.
-func abandoned(d *pathguard.Dir, name pathguard.Name) (free bool) {
+// ours reports whether a file is this user's.
+func ours(name pathguard.Name) bool {
 	info, err := os.Lstat(name.Abs())
 	if err != nil {
 		return false
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
-		return false
-	}
-	_ = d.Lend(func(fd int) error { // it returns what the function does
-		free = live.Unopened(fd, name.Base())
-		return nil
-	})
-	return free
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
 }
