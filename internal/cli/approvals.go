@@ -183,6 +183,7 @@ type grantJSON struct {
 	Tool       string          `json:"tool"`
 	Operations []operationJSON `json:"operations"`
 	Pattern    string          `json:"pattern"`
+	Covers     string          `json:"covers"`
 	Given      time.Time       `json:"given"`
 	Deadline   time.Time       `json:"deadline"`
 	Approver   string          `json:"approver"`
@@ -192,7 +193,7 @@ type grantJSON struct {
 func grantOf(g *grant.Grant) grantJSON {
 	return grantJSON{
 		Folders: folders(&g.For), ID: g.ID, Corr: g.Corr, Kind: g.Kind, Agent: g.For.Agent, Session: g.For.Session, Server: g.For.Server, Tool: g.For.Tool,
-		Operations: operations(&g.For), Pattern: g.Pattern, Given: g.Given.Wall.UTC(), Deadline: g.Deadline().UTC(),
+		Operations: operations(&g.For), Pattern: g.Pattern, Covers: g.Covers, Given: g.Given.Wall.UTC(), Deadline: g.Deadline().UTC(),
 		Approver: g.Approver, Digest: g.Shown,
 	}
 }

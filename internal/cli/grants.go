@@ -48,7 +48,8 @@ func grants(env *Env, asJSON bool) error {
 	}
 	return answer(env.Out, asJSON, out, func(w io.Writer) {
 		for _, g := range all {
-			fmt.Fprintf(w, "%s %s %s%s, %s, until %s\n", g.ID, padded(agentName(g.For.Agent), agentWidth), what(&g.For), where(&g.For), reach(g), g.Deadline().Local().Format(time.DateTime))
+			fmt.Fprintf(w, "%s %s %s%s by %s, %s, until %s\n", g.ID, padded(agentName(g.For.Agent), agentWidth),
+				what(&g.For), where(&g.For), textsafe.Name(g.Covers), reach(g), g.Deadline().Local().Format(time.DateTime))
 		}
 		if len(all) == 0 {
 			fmt.Fprintln(env.Err, "nothing is approved")

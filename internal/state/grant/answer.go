@@ -99,7 +99,7 @@ func (s *Store) open(id string) (*Question, string, error) {
 func (s *Store) granted(q *Question, a Answer, now Moment) (*Grant, error) {
 	g := &Grant{
 		ID: q.ID, Corr: q.Corr, Kind: a.Kind, For: q.For, Given: now,
-		Approver: a.Approver, Shown: a.Shown, Pattern: a.Pattern,
+		Approver: a.Approver, Shown: a.Shown, Pattern: a.Pattern, Covers: q.covers(),
 	}
 	switch a.Kind {
 	case No:

@@ -210,6 +210,24 @@ func TestRefusedKinds(t *testing.T) {
 	}
 }
 
+// TestCovers: two yeses for the same names are told apart, and arguments are kept
+// by their digest only.
+func TestCovers(t *testing.T) {
+	w := newWorld(t)
+	b := write1()
+	b.Arguments = strings.Repeat("ab", 32)
+	q, err := w.store.Ask(t.Context(), b, Card{Details: []Field{{"content", "5 bytes, sha256 " + strings.Repeat("cd", 32)}, {"arguments", "SECRET"}}}, "c", testLife)
+	w.must(err)
+	w.decide(q, Once)
+	if g := w.store.Grants()[0]; g.Covers != "write_file content 5 bytes, sha256 cdcdcdcdcdcd… arguments abababababab…" {
+		t.Errorf("%q", g.Covers)
+	}
+	q.Card.Details = []Field{{"x", strings.Repeat("word ", 1000)}}
+	if got := q.covers(); len(got) != maxCovers {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
 // TestUnshownOnce: a yes to what wasn't shown whole is for once.
 func TestUnshownOnce(t *testing.T) {
 	more := write1()

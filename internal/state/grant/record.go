@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/postern-gate/postern/core"
@@ -191,6 +192,8 @@ type Grant struct {
 	Life     time.Duration `json:"life"`
 	Approver string        `json:"approver"`
 	Shown    string        `json:"shown"` // digest of the card
+	// Covers tells a yes from another one for the same names. It decides nothing.
+	Covers string `json:"covers,omitempty"`
 
 	kept *prints // of For, where it is looked at again and again
 }
@@ -200,6 +203,33 @@ func (g *Grant) prints() *prints {
 		return g.kept
 	}
 	return g.For.prints()
+}
+
+// maxCovers bounds that text, in characters, and maxWord each word of it: of a
+// digest the beginning will do.
+const (
+	maxCovers = 300
+	maxWord   = 12
+)
+
+// covers is what tells the question from another one for the same names: the tool
+// and the details, but of arguments only the digest, since a yes is kept longer
+// than its question.
+func (q *Question) covers() string {
+	words := []string{q.For.Tool}
+	for _, f := range q.Card.Details {
+		if f.Name == "arguments" {
+			f.Text = q.For.Arguments
+		}
+		words = append(append(words, f.Name), strings.Fields(f.Text)...)
+	}
+	for i, w := range words[1:] {
+		if r := []rune(w); len(r) > maxWord+1 {
+			words[i+1] = string(r[:maxWord]) + "…"
+		}
+	}
+	r := []rune(strings.Join(words, " "))
+	return string(r[:min(len(r), maxCovers)])
 }
 
 // Deadline is when the answer ends, by the wall.
