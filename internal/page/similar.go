@@ -27,22 +27,13 @@ type choice struct {
 	Tick         stamp
 }
 
-// alike is the same for questions that differ in their target alone, and in the
-// arguments. It is "" for what a person looks at by itself: what wants a code,
-// belongs to a built-in list, or changed since it was asked.
+// alike is the same for questions that can be looked at together, "" for one that
+// is looked at by itself, as what changed since it was asked.
 func alike(q *asked) string {
-	if q.drawn.Code != "" || q.For.Private || len(q.changed) > 0 {
+	if len(q.changed) > 0 {
 		return ""
 	}
-	b := q.For
-	b.Arguments, b.Objects, b.Tree = "", nil, ""
-	b.Operations = slices.Clone(b.Operations)
-	for i := range b.Operations {
-		b.Operations[i].Resource = ""
-	}
-	text, _ := json.Marshal(b) // strings and numbers never fail
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	return q.Alike()
 }
 
 // grouped puts questions that are alike together, each group where its first one

@@ -366,3 +366,32 @@ func TestChangedRow(t *testing.T) {
 		}
 	}
 }
+
+// TestAnotherCard: an answer to a card that would be drawn otherwise now is not
+// taken, whether it is a form's or a tick's.
+func TestAnotherCard(t *testing.T) {
+	d := newDesk(t)
+	d.login()
+	ids := d.several(2)
+	var s *session
+	for _, s = range d.page.sessions {
+	}
+	then, other := d.clock(), strings.Repeat("0", 64)
+	d.pass(prompt.Deaf)
+	values := func(t stamp) url.Values {
+		return url.Values{"about": {t.About}, "shown": {t.Shown}, "drawn": {t.Drawn}, "proof": {t.Proof}, "answer": {"once"}}
+	}
+	const says = "the card is another one now"
+	if text := d.post("/decide", values(s.stamp("decide", ids[0], other, then))); !strings.Contains(text, says) {
+		t.Error(text)
+	}
+	v := values(s.stamp("answer", "claude-code", "", then))
+	v["tick"] = []string{s.stamp("tick", ids[0], other, then).Value()}
+	v["all"] = []string{s.stamp("all", ids[1]+" "+other+"\n", "", then).Value()}
+	if text := d.post("/answer", v); strings.Count(text, says) != 2 {
+		t.Error(text)
+	}
+	if k := d.kinds(); len(k) != 0 {
+		t.Errorf("%v", k)
+	}
+}
