@@ -23,7 +23,7 @@ func (s *Store) Pending() []*Question {
 	var all []*Question
 	for _, name := range s.names(pendingDir) {
 		q, err := s.question(name)
-		if err == nil && !s.paused(q.For.Agent) && !s.questionOver(q, now) && !s.exists(grantsDir, q.ID) && !s.exists(spentDir, q.ID) {
+		if err == nil && !s.paused(q.For.Agent) && !s.questionOver(q, now) && !s.ended(q.ID) {
 			all = append(all, q)
 		}
 	}

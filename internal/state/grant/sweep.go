@@ -34,7 +34,7 @@ func (s *Store) sweep(ctx context.Context) {
 		switch {
 		case err != nil:
 			_ = os.Remove(s.path(pendingDir, name)) // it can't be answered
-		case s.exists(grantsDir, q.ID) || s.exists(spentDir, q.ID):
+		case s.ended(q.ID):
 			_ = s.putAway(name, q.ID)
 		case s.questionOver(q, now):
 			s.expire(name, q, "timeout")
@@ -54,6 +54,12 @@ func (s *Store) sweep(ctx context.Context) {
 	}
 	s.sweepSpent(now)
 	s.sweepLitter(now)
+}
+
+// ended reports whether the question was answered or put away: what has its file is
+// a copy that was put back, or what a crash left.
+func (s *Store) ended(id string) bool {
+	return s.exists(grantsDir, id) || s.exists(spentDir, id) || s.exists(spentDir, id+asked)
 }
 
 // expire puts a question away that nobody answered in time.
