@@ -132,6 +132,7 @@ func covers(g *grant.Grant) (all []part) {
 	}
 	add("tool", textsafe.Name(strings.TrimPrefix(b.Server+"/"+b.Tool, "/")))
 	add("class", textsafe.Name(b.Class))
+	add("call", textsafe.Name(g.Covers))
 	if b.Arguments != "" {
 		add("arguments", "sha256 "+textsafe.Name(b.Arguments[:min(len(b.Arguments), shortDigest)]))
 	}

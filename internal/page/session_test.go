@@ -174,7 +174,7 @@ func TestCovers(t *testing.T) {
 			Operations: []grant.Operation{{Action: "fs.write", Resource: "project://f"}}, Objects: []grant.Object{{Name: "project://f", State: "e", Hash: strings.Repeat("e", 64)}},
 		}
 		change(&b)
-		q, err := d.store.Ask(t.Context(), b, grant.Card{Rule: "r"}, "c", time.Hour)
+		q, err := d.store.Ask(t.Context(), b, grant.Card{Rule: "r", Details: []grant.Field{{Name: hostile, Text: "content of " + b.Tool}}}, "c", time.Hour)
 		if err == nil {
 			a.Approver = "test"
 			_, err = d.store.Decide(t.Context(), q.ID, a)
@@ -194,7 +194,7 @@ func TestCovers(t *testing.T) {
 	text := d.get("/grants")
 	for want, n := range map[string]int{
 		"files/write_file</bdi>": 3, "files/edit_file</bdi>": 1, "sha256 aaaaaaaaaaaa</bdi>": 3, "sha256 bbbbbbbbbbbb</bdi>": 1, "sha256 eeeeeeeeeeee</bdi>": 1,
-		"sha256 dddd": 0, "any of files</bdi>": 1, "on project://** in its session": 1,
+		"sha256 dddd": 0, "content of edit_file</bdi>": 1, "any of files</bdi>": 1, "on project://** in its session": 1,
 	} {
 		if got := strings.Count(text, want); got != n {
 			t.Errorf("%d times %q, want %d: %s", got, want, n, text)
