@@ -127,7 +127,13 @@ func (a *Approvals) ask(ctx context.Context, q *Question, b *grant.Binding, stal
 		return nil, err
 	}
 	wait, life := a.times()
-	put := func() (*grant.Question, error) { return a.store.Ask(ctx, *b, q.card(b), q.Corr, life) }
+	put := func() (*grant.Question, error) {
+		asked, err := a.store.Ask(ctx, *b, q.card(b), q.Corr, life)
+		if err != nil && a.store.Find(b).Paused { // meanwhile
+			err = q.paused(b.Agent, grant.PausedRule)
+		}
+		return asked, err
+	}
 	asked, err := put()
 	if err != nil {
 		return nil, err

@@ -782,3 +782,45 @@ func (p private) Evaluate(q core.Request) core.Verdict {
 	}
 	return v
 }
+
+// foreign says yes to what another process asked, which has ended.
+type foreign struct{}
+
+func (foreign) Approve(context.Context, *Question) (Permission, error) { return foreign{}, nil }
+func (foreign) Spend(context.Context, *Question) (string, error)       { return "0123456789ab-1", nil }
+
+// TestUnderAnothersID: a call whose question was asked by a process that has ended
+// since is not taken for one of the dead while it goes on.
+func TestUnderAnothersID(t *testing.T) {
+	d := newDesk(t, []string{"tool.call s://t"}, map[string]string{"a": "A"})
+	ran := false
+	h := d.call(func(o *Options) { o.Approver = foreign{} }).Guard(Tool{Server: "s", Name: "t", Class: core.Mutating, Params: []Param{Project("path", core.FSWrite)}}, func(context.Context, ToolCall) (any, error) {
+		other, err := OpenState(d.state.Path(), StateOptions{})
+		d.must(err)
+		d.must(other.Recover(t.Context()))
+		d.must(other.Close())
+		ran = true
+		return nil, nil
+	})
+	_, err := h(t.Context(), ToolCall{Args: map[string]any{"path": "a"}})
+	d.must(err)
+	if told := d.told(); !ran || told["outcome_unknown"] != 0 || told["intent"] == 0 || told["intent"] != told["outcome"] {
+		t.Errorf("ran %v, log %v", ran, told)
+	}
+	own, err := OpenState(filepath.Join(t.TempDir(), "state"), StateOptions{})
+	d.must(err)
+	d.must(own.announce(d.gate.o.Workspace))
+	for range 2 {
+		d.must(own.standFor("0123456789ab"))
+	}
+	live := func() int {
+		all, err := filepath.Glob(filepath.Join(own.Path(), "live", "*"))
+		d.must(err)
+		return len(all)
+	}
+	before := live()
+	d.must(own.Close())
+	if before != 2 || live() != 0 {
+		t.Errorf("%d files, then %d", before, live())
+	}
+}

@@ -5,6 +5,7 @@ package enforce
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"strings"
 	"sync"
@@ -31,6 +32,9 @@ type State struct {
 	mu    sync.Mutex
 	self  *live.Process // once there is a gate
 	roots map[string]string
+	// others are processes that asked for what this one does: its records have
+	// their ids.
+	others map[string]*live.Process
 }
 
 var (
@@ -141,15 +145,21 @@ func (s *State) Close() error {
 	if s.self == nil {
 		return err
 	}
-	if err == nil { // else an intent may want looking after
-		err = s.self.Close()
+	if err != nil {
+		return err // an intent may want looking after
 	}
+	err = s.self.Close()
+	for _, p := range s.others {
+		err = errors.Join(err, p.Close())
+	}
+	s.others = nil
 	return err
 }
 
 // announcer is a Recorder that others ask what became of an intent.
 type announcer interface {
 	announce(*pathguard.Workspace) error
+	standFor(prefix string) error
 }
 
 // announce says, before the first intent, that this process acts, and where
@@ -186,9 +196,32 @@ func (s *State) announce(w *pathguard.Workspace) error {
 	return err
 }
 
-func (c *crossing) announce() error {
-	if s, ok := c.gate.o.Recorder.(announcer); ok {
-		return s.announce(c.gate.o.Workspace)
+// standFor says, before an intent under the id of another process, that this one
+// acts under it: the call was asked about there, and that process may have ended.
+func (s *State) standFor(prefix string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if prefix == prefixOf(idPrefix()) || s.others[prefix] != nil {
+		return nil
 	}
+	p, err := s.live.Announce(prefix, s.roots)
+	if err != nil {
+		return err
+	}
+	if s.others == nil {
+		s.others = map[string]*live.Process{}
+	}
+	s.others[prefix] = p
 	return nil
+}
+
+func (c *crossing) announce() error {
+	s, ok := c.gate.o.Recorder.(announcer)
+	if !ok {
+		return nil
+	}
+	if err := s.announce(c.gate.o.Workspace); err != nil {
+		return err
+	}
+	return s.standFor(prefixOf(c.corr))
 }

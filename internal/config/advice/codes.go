@@ -41,7 +41,7 @@ func codes() map[fault.Code]Step {
 
 		fault.GrantStale:    say(InCall, "call again: what is there now is what is decided about"),
 		fault.GrantExpired:  say(InCall, "call again: a person is asked anew"),
-		fault.GrantRevoked:  say(InCall, "call again: a person is asked anew, unless the agent is paused (postern grants says so)"),
+		fault.GrantRevoked:  say(InCall, "call again: a person is asked anew, unless the agent is paused (postern pending says so)"),
 		fault.GrantMismatch: say(InCall, "call again: the policy in force then decides"),
 
 		fault.PreconditionFailed: say(InCall, "read it again and call with what is there now, its etag as ifMatch"),
