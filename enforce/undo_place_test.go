@@ -3,6 +3,7 @@
 package enforce
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -178,5 +179,26 @@ func TestUndoLinkedDelete(t *testing.T) {
 	w.must(os.Remove(link + "2")) // control
 	if out, err = w.gate.Delete(t.Context(), "d", true, Call{Confirm: true}); err != nil || !out.Undoable {
 		t.Errorf("%+v %v", out, err)
+	}
+}
+
+// TestUndoRemadeFolder: a folder that an undo made anew is the one that was made
+// before, also where it could not get the same inode again.
+func TestUndoRemadeFolder(t *testing.T) {
+	for place, at := range places(t) {
+		w := newUndoWorld(t, at(t), UndoOptions{}, nil)
+		out, err := w.gate.MakeDir(t.Context(), "m", Call{})
+		w.must(err)
+		gone := w.delete("m")
+		for i := range 20 { // which take what inodes are free
+			w.put(fmt.Sprintf("other-%d/", i), "")
+		}
+		w.undone(UndoSelect{ID: gone})
+		if _, p := w.undo(UndoSelect{ID: out.UndoID}); p.Problems() > 0 {
+			t.Errorf("%s: %+v", place, p.Steps)
+		}
+		if _, err := os.Lstat(w.path("m")); err == nil {
+			t.Errorf("%s: it is still there", place)
+		}
 	}
 }

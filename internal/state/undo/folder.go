@@ -58,8 +58,13 @@ func (x *Index) SameFolder(now, want Folder) bool {
 	if want.same(now) {
 		return true
 	}
-	_, remade := x.remade[now.Ino]
-	return remade && now.Ino != 0 && x.folder(now.Ino) == x.folder(want.Ino)
+	return x.instead(now.Ino, want.Ino)
+}
+
+// instead reports a directory that an undo made in the place of the other.
+func (x *Index) instead(now, want uint64) bool {
+	_, remade := x.remade[now]
+	return remade && now != 0 && x.folder(now) == x.folder(want)
 }
 
 // Remade notes that an undo made a directory anew.

@@ -293,10 +293,10 @@ func (x *Index) Canonical(f pathguard.Facts) pathguard.Facts {
 func (x *Index) Find(id string) *Txn { return x.byID[id] }
 
 // Same reports whether what is there now is a recorded state. A directory is
-// known by its identity alone.
+// known by its identity alone, or as what an undo made in its place.
 func (x *Index) Same(now, want pathguard.Facts) bool {
 	if want.Kind() == pathguard.KindDir {
-		return want.Moved(now)
+		return want.Moved(now) || now.Kind() == pathguard.KindDir && x.instead(now.Ino, want.Ino)
 	}
 	return x.Canonical(now) == x.Canonical(want)
 }
