@@ -130,18 +130,13 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 	if err := state.Recover(ctx); err != nil {
 		return err
 	}
-	if sel.Last {
-		if sel.Near, err = hereResolved(env); err != nil {
-			return err
-		}
-	}
-	plan, err := state.PlanUndo(sel)
+	plan, err := planned(env, state, sel)
 	if err != nil {
 		return err
 	}
 	out := undoJSON{
 		document: newDocument("undo"), DryRun: o.dryRun, Steps: undoSteps(plan), Elsewhere: plan.Elsewhere,
-		here: sel.Near, home: env.Getenv("HOME"),
+		here: plan.Select.Near, home: env.Getenv("HOME"),
 	}
 	if o.dryRun || plan.Problems() == len(plan.Steps) {
 		return ended(answer(env.Out, o.asJSON, out, out.print), plan)
@@ -160,6 +155,16 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 		err = printErr
 	}
 	return ended(err, plan)
+}
+
+// planned is the plan of what is selected; the newest change is one of here.
+func planned(env *Env, state *enforce.State, sel enforce.UndoSelect) (plan *enforce.UndoPlan, err error) {
+	if sel.Last {
+		if sel.Near, err = hereResolved(env); err != nil {
+			return nil, err
+		}
+	}
+	return state.PlanUndo(sel)
 }
 
 // ended is exit 1 where a step was left out.
