@@ -71,8 +71,14 @@ func (c *crossing) spend(ctx context.Context) error {
 		return err
 	}
 	corr, err := c.yes.Spend(ctx, now)
-	if err == nil && corr != "" {
+	if err == nil && corr != "" && corr != c.corr {
 		c.corr = corr
+		if c.taking != nil {
+			c.taking.Corr = corr // the journal has it under the id of this call
+		}
+		if c.outcome.UndoID != "" {
+			c.outcome.UndoID = corr
+		}
 	}
 	return err
 }

@@ -24,7 +24,7 @@ type keeping struct {
 	stage func(pathguard.WriteOptions) (*pathguard.Staged, error)
 
 	undoes bool // it takes back another change
-	// takesBack is the id of that.
+	// takesBack is what the records of that share.
 	takesBack string
 	first     int // number of its first step in that
 	taking    *undo.Change

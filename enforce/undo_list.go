@@ -66,7 +66,7 @@ func (e *UndoEntry) addRoot(path string) {
 
 func undoEntry(v *view, t *undo.Txn) UndoEntry {
 	e := UndoEntry{
-		ID: t.ID, Time: t.Time, Agent: t.Agent, Session: t.Session, Source: t.Source, Op: t.Op, Undoes: t.Undoes, State: UndoUndone,
+		ID: t.Corr, Time: t.Time, Agent: t.Agent, Session: t.Session, Source: t.Source, Op: t.Op, Undoes: t.Undoes, State: UndoUndone,
 	}
 	for _, step := range t.Steps {
 		if step.State != undo.Aborted {

@@ -135,7 +135,7 @@ func (p *UndoPlan) chooseLast(near string) {
 
 // add plans one step, unless there is nothing of it to take back.
 func (p *UndoPlan) add(v *view, t *undo.Txn, e *undo.Entered) {
-	step := UndoStep{Verb: verbOf(e), Name: e.String(), Root: e.Path, ID: t.ID, entered: e}
+	step := UndoStep{Verb: verbOf(e), Name: e.String(), Root: e.Path, ID: t.Corr, entered: e}
 	if e.To != nil {
 		step.Name, step.To = e.To.String(), e.String()
 		step.Root, step.ToRoot = e.To.Path, e.Path

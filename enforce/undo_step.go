@@ -41,7 +41,7 @@ func (b *takeBack) run(ctx context.Context) (pathguard.Facts, error) {
 		}
 	}()
 	c := &crossing{corr: b.id, call: Call{Confirm: true}, discards: "This undo changes " + b.e.String()}
-	c.undoes, c.first, c.takesBack = true, b.n, b.e.Txn.ID
+	c.undoes, c.first, c.takesBack = true, b.n, b.e.Txn.Corr
 	at := b.e.Place
 	if b.e.Do == undo.Rename {
 		at = *b.e.To

@@ -32,6 +32,7 @@ type Planned struct {
 // Change is what a call is about to do.
 type Change struct {
 	ID      string
+	Corr    string // what its records share, where a yes that was given to another call made it another id
 	Time    time.Time
 	Agent   string
 	Session string
@@ -209,7 +210,7 @@ func (l *Log) Lost(c *Change, why string) error {
 		out.Steps = []Step{s}
 	}
 	lines := appendLine(nil, out)
-	end := line{Kind: kindEnd, ID: c.ID, State: Committed}
+	end := line{Kind: kindEnd, ID: c.ID, State: Committed, Corr: c.Corr}
 	if len(out.Steps) > 0 {
 		end.First = out.Steps[0].N
 		if len(c.Steps) == 1 {
@@ -355,7 +356,7 @@ func (e *Entry) End(state State, why string) error {
 		return nil
 	}
 	e.ended = true
-	end := line{Kind: kindEnd, ID: e.c.ID, First: e.c.First, State: state, Why: why}
+	end := line{Kind: kindEnd, ID: e.c.ID, First: e.c.First, State: state, Why: why, Corr: e.c.Corr}
 	if len(e.c.Steps) == 1 {
 		end.Done = e.done
 	}

@@ -21,6 +21,7 @@ import (
 // Txn is one change, or one run of undo, as the journals tell it.
 type Txn struct {
 	ID      string
+	Corr    string // what its records share
 	Time    time.Time
 	Agent   string
 	Session string
@@ -69,13 +70,14 @@ type Index struct {
 	Txns    []*Txn // the oldest first
 	Damaged int    // lines that can't be read, the torn end of a killed writer's among them
 	byID    map[string]*Txn
+	byCorr  map[string]*Txn // those whose records share another id
 	same    map[pathguard.Facts]pathguard.Facts
 	remade  map[uint64]uint64 // inodes of directories that an undo made anew
 }
 
 // Read reads the journals of a state directory. None is an empty index.
 func Read(stateDir string) (*Index, error) {
-	x := &Index{byID: map[string]*Txn{}, same: map[pathguard.Facts]pathguard.Facts{}, remade: map[uint64]uint64{}}
+	x := &Index{byID: map[string]*Txn{}, byCorr: map[string]*Txn{}, same: map[pathguard.Facts]pathguard.Facts{}, remade: map[uint64]uint64{}}
 	names, err := journals(filepath.Join(stateDir, dirName))
 	if err != nil {
 		return nil, err
@@ -187,7 +189,7 @@ type sized struct {
 func (x *Index) begin(l line, bytes int64, journal string) {
 	t := x.byID[l.ID]
 	if t == nil {
-		t = &Txn{ID: l.ID, Time: l.Time, Agent: l.Agent, Session: l.Session, Source: l.Source, Op: l.Op, Undoes: l.Undoes, Lost: l.Lost}
+		t = &Txn{ID: l.ID, Corr: l.ID, Time: l.Time, Agent: l.Agent, Session: l.Session, Source: l.Source, Op: l.Op, Undoes: l.Undoes, Lost: l.Lost}
 		t.byN, t.groups = map[int]*Entered{}, map[int][]*Entered{}
 		x.byID[l.ID] = t
 		x.Txns = append(x.Txns, t)
@@ -222,6 +224,12 @@ func (x *Index) finish(l line, bytes int64) {
 	}
 	if l.Kind != kindEnd {
 		return
+	}
+	if l.Corr != "" {
+		t.Corr = l.Corr
+		if x.byID[l.Corr] == nil {
+			x.byCorr[l.Corr] = t
+		}
 	}
 	for _, e := range t.groups[l.First] {
 		switch {
@@ -289,8 +297,8 @@ func (x *Index) Canonical(f pathguard.Facts) pathguard.Facts {
 	return f
 }
 
-// Find returns the change with this id, nil for none.
-func (x *Index) Find(id string) *Txn { return x.byID[id] }
+// Find returns the change with this id, or whose records share it; nil for none.
+func (x *Index) Find(id string) *Txn { return cmp.Or(x.byID[id], x.byCorr[id]) }
 
 // Same reports whether what is there now is a recorded state. A directory is
 // known by its identity alone, or as what an undo made in its place.

@@ -120,6 +120,7 @@ type line struct {
 	First   int       `json:"first,omitempty"` // of an end: its group's first step
 	State   State     `json:"state,omitempty"`
 	Why     string    `json:"why,omitempty"`
+	Corr    string    `json:"corr,omitempty"` // what the records of it share, where that isn't the id
 }
 
 // A line of a journal is a checksum of eight hex digits, a blank, and a JSON
