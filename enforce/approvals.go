@@ -89,10 +89,15 @@ func (a *Approvals) process(ctx context.Context) (string, error) {
 
 // permission is a yes that was found or given.
 type permission struct {
-	a  *Approvals
-	id string
+	a    *Approvals
+	id   string
+	corr string // of the question
 	// once: what the objects hold counts too.
 	once bool
+}
+
+func (a *Approvals) permission(g *grant.Grant) *permission {
+	return &permission{a, g.ID, g.Corr, g.Kind == grant.Once}
 }
 
 // Approve looks for a yes, and else asks: it waits where somebody is there, and
@@ -113,7 +118,7 @@ func (a *Approvals) Approve(ctx context.Context, q *Question) (Permission, error
 	case found.Paused:
 		return nil, q.paused(b.Agent, grant.PausedRule)
 	case found.Grant != nil:
-		return &permission{a, found.Grant.ID, found.Grant.Kind == grant.Once}, nil
+		return a.permission(found.Grant), nil
 	case found.No != nil:
 		return nil, q.denied(found.No, "a person said no to the same question at "+found.No.Given.Wall.Local().Format(time.TimeOnly))
 	case q.DryRun:
@@ -152,7 +157,7 @@ func (a *Approvals) ask(ctx context.Context, q *Question, b *grant.Binding, stal
 		case answer.Kind == grant.No:
 			return nil, q.denied(answer, saidNo)
 		default:
-			return &permission{a, answer.ID, answer.Kind == grant.Once}, nil
+			return a.permission(answer), nil
 		}
 	}
 	code := fault.PolicyAsk
