@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/state/lock"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // Dir is a prepared state directory.
@@ -78,8 +80,9 @@ func Open(path string) (Dir, error) {
 	return d, d.checkVersion()
 }
 
-// Check returns the refusal that Open would begin with, and makes nothing: nil
-// for a directory that is absent.
+// Check returns the refusal that Open would end with, and makes nothing. Whoever
+// only reads goes through it: nil is also for a directory that is absent, and for
+// one of an earlier layout, which the next Open brings up to date.
 func Check(path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -88,7 +91,14 @@ func Check(path string) error {
 	if err != nil {
 		return invalid("the state directory can't be resolved", "set POSTERN_STATE to another place", err)
 	}
-	return private(real)
+	if err := private(real); err != nil {
+		return err
+	}
+	switch got, err := readVersion(filepath.Join(real, "version")); {
+	case errors.Is(err, fs.ErrNotExist), err == nil && (got == "" || stepFrom(got) != nil):
+		return nil
+	}
+	return CheckVersion(real)
 }
 
 func private(path string) error {
@@ -129,8 +139,16 @@ func CheckVersion(path string) error {
 	return nil
 }
 
+// longestVersion bounds what is read and told of a version file.
+const longestVersion = 64
+
 func readVersion(file string) (string, error) {
-	data, err := os.ReadFile(file)
+	f, err := regular.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, longestVersion))
 	return strings.TrimSpace(string(data)), err
 }
 

@@ -3,6 +3,7 @@
 package state
 
 import (
+	"bytes"
 	"maps"
 	"os"
 	"path/filepath"
@@ -65,6 +66,10 @@ func TestRefused(t *testing.T) {
 		"newer layout": {func(t *testing.T, dir string) {
 			must(t, os.WriteFile(filepath.Join(dir, "version"), []byte("9\n"), 0o600))
 		}, `layout "9"`},
+		"bytes of another program": {func(t *testing.T, dir string) {
+			must(t, os.WriteFile(filepath.Join(dir, "version"), bytes.Repeat([]byte{0xfe, 0x9b}, 1<<20), 0o600))
+		}, `has layout "\xfe`},
+		"a folder for a version": {func(t *testing.T, dir string) { must(t, os.Mkdir(filepath.Join(dir, "version"), 0o700)) }, "version can't be read"},
 		"a file": {func(t *testing.T, dir string) {
 			must(t, os.Remove(dir))
 			must(t, os.WriteFile(dir, nil, 0o600))
@@ -75,11 +80,40 @@ func TestRefused(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "state")
 			must(t, os.Mkdir(dir, 0o700))
 			tc.prepare(t, dir)
+			before := Check(dir)
+			if fault.CodeOf(before) != fault.ConfigInvalid {
+				t.Errorf("a reader's error %v", before)
+			}
 			_, err := Open(dir)
 			if fault.CodeOf(err) != fault.ConfigInvalid || !strings.Contains(fault.As(err).Lines(), tc.text) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+// TestCheckMakesNothing: what only reads finds no fault with a directory that is
+// absent, that a power cut left without a version, or of an earlier layout, and
+// leaves it as it is.
+func TestCheckMakesNothing(t *testing.T) {
+	absent := filepath.Join(t.TempDir(), "state")
+	must(t, Check(absent))
+	if _, err := os.Lstat(absent); !os.IsNotExist(err) {
+		t.Errorf("it was made: %v", err)
+	}
+	for name, version := range map[string]*string{"no version": nil, "empty": new(string), "earlier": new("1\n"), "this": new(Version + "\n")} {
+		dir := filepath.Join(t.TempDir(), "state")
+		must(t, os.Mkdir(dir, 0o700))
+		if version != nil {
+			must(t, os.WriteFile(filepath.Join(dir, "version"), []byte(*version), 0o600))
+		}
+		before := contents(t, dir)
+		if err := Check(dir); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !maps.Equal(before, contents(t, dir)) {
+			t.Errorf("%s: it was changed", name)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/state/audit/seal"
 	"github.com/postern-gate/postern/internal/state/audit/segment"
+	"github.com/postern-gate/postern/internal/state/regular"
 	"github.com/postern-gate/postern/internal/state/secret"
 )
 
@@ -44,7 +45,7 @@ func (l *Log) take(key seal.Key) {
 }
 
 func readKey(path string) (seal.Key, error) {
-	b, err := os.ReadFile(path)
+	b, err := regular.Read(path)
 	if err != nil {
 		return seal.Key{}, err
 	}

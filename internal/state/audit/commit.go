@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/state/audit/segment"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // lockWait is how long a commit waits for other processes, each of which
@@ -162,7 +163,7 @@ func (l *Log) acquire() error {
 
 func (l *Log) tryLock(path string) (bool, error) {
 	if l.lock == nil {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		f, err := regular.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return false, err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/state/audit/seal"
 	"github.com/postern-gate/postern/internal/state/audit/segment"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // Pending is an intent without an outcome, as the record of the intent has it.
@@ -106,7 +107,7 @@ func (c *cursor) enter(dir string, number int, key *seal.Key) error {
 }
 
 func firstLine(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func firstLine(path string) ([]byte, error) {
 }
 
 func (c *cursor) readSegment(dir string, key *seal.Key) error {
-	f, err := os.Open(segment.Path(dir, c.segment, segment.Lines))
+	f, err := regular.Open(segment.Path(dir, c.segment, segment.Lines))
 	if err != nil {
 		return missing(c.segment, err)
 	}

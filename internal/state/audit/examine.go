@@ -12,6 +12,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/state/audit/seal"
 	"github.com/postern-gate/postern/internal/state/audit/segment"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // Examine reads the newest segment up to the last checkpoint and compares it
@@ -68,7 +69,7 @@ func (l *Log) compare(ctx context.Context, at *cursor, key *seal.Key) error {
 	if err != nil || c.segment != at.segment {
 		return damaged(at.segment)
 	}
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return missing(at.segment, err)
 	}

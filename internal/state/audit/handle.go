@@ -15,6 +15,7 @@ import (
 	"github.com/postern-gate/postern/internal/state"
 	"github.com/postern-gate/postern/internal/state/audit/seal"
 	"github.com/postern-gate/postern/internal/state/audit/segment"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 func (l *Log) segments() string { return filepath.Join(l.dir, segmentsDir) }
@@ -32,7 +33,7 @@ type handle struct {
 
 func openHandle(dir string, number int) (*handle, error) {
 	path := segment.Path(dir, number, segment.Lines)
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	file, err := regular.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
 		return nil, unwritable("the log can't be opened", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 var errHeld = errors.New("the lock is held")
@@ -31,7 +33,7 @@ func unlockFile(file *os.File) { _ = unix.Flock(int(file.Fd()), unix.LOCK_UN) }
 
 // syncDir makes a new name in a folder last.
 func syncDir(path string) error {
-	d, err := os.Open(path)
+	d, err := regular.OpenDir(path)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/state/audit/seal"
 	"github.com/postern-gate/postern/internal/state/audit/segment"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // PrunedSegment is a segment whose lines were removed, or would be.
@@ -103,7 +104,7 @@ func (p *PrunedSegment) hash(f segment.File, next seal.Head, to io.Writer) error
 	if err != nil {
 		return err
 	}
-	file, err := os.Open(f.Path)
+	file, err := regular.Open(f.Path)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/postern-gate/postern/internal/state/audit/seal"
 	"github.com/postern-gate/postern/internal/state/audit/segment"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // endedPrefix begins the names of the folders of logs that were put aside.
@@ -90,7 +91,7 @@ func (l *Log) describe(r *Renewal) (line string) {
 }
 
 func countRecords(f segment.File) (n int64) {
-	file, err := os.Open(f.Path)
+	file, err := regular.Open(f.Path)
 	if err != nil {
 		return 0
 	}

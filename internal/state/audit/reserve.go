@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // reserveSize is what is kept free for the event that the disk is full.
@@ -19,7 +21,7 @@ func (l *Log) reserve() error {
 	if info, err := os.Lstat(path); err == nil && info.Size() == reserveSize {
 		return nil
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := regular.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return unwritable("the reserve of the log can't be made", err)
 	}

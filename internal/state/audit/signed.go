@@ -15,6 +15,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/state/audit/seal"
 	"github.com/postern-gate/postern/internal/state/audit/segment"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // The names of what belongs to a log, beneath the state directory.
@@ -45,7 +46,7 @@ type signed struct {
 var errForgotten = errors.New("no checkpoint is remembered")
 
 func readSigned(stateDir string) (s signed, err error) {
-	b, err := os.ReadFile(filepath.Join(stateDir, signedFile))
+	b, err := regular.Read(filepath.Join(stateDir, signedFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return s, errForgotten
@@ -148,7 +149,7 @@ func (l *Log) remembered() (*cursor, error) {
 
 // stillThere compares the bytes before the cursor with the checkpoint.
 func (l *Log) stillThere(c *cursor) error {
-	f, err := os.Open(segment.Path(l.segments(), c.segment, segment.Lines))
+	f, err := regular.Open(segment.Path(l.segments(), c.segment, segment.Lines))
 	if err != nil {
 		return missing(c.segment, err)
 	}

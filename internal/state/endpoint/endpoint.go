@@ -26,6 +26,7 @@ import (
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/state/lock"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // holdWait is how long a server waits for the end of the one before it.
@@ -227,7 +228,7 @@ func key(file string) int64 {
 }
 
 func read(file string) (Endpoint, error) {
-	data, err := os.ReadFile(file)
+	data, err := regular.Read(file)
 	if err != nil {
 		return Endpoint{}, err
 	}

@@ -13,6 +13,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // A record is three lines: what it is, one JSON object, and a MAC over the
@@ -86,7 +88,10 @@ func unseal(key []byte, kind, name string, data []byte, v any) error {
 // readPrivate reads a regular file that is this user's own and closed to
 // others. What stands under the name is not followed and not waited for.
 func readPrivate(path string) ([]byte, fs.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|openFlags, 0)
+	f, err := regular.OpenFile(path, os.O_RDONLY|noFollow, 0)
+	if errors.Is(err, regular.Err) {
+		return nil, nil, errRecord
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -95,7 +100,7 @@ func readPrivate(path string) ([]byte, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > MaxRecord || !private(info) {
+	if info.Size() > MaxRecord || !private(info) {
 		return nil, nil, errRecord
 	}
 	data, err := io.ReadAll(io.LimitReader(f, MaxRecord+1))
@@ -175,7 +180,7 @@ func linkNew(from, to string) error {
 // settle puts the names of a folder on disk. A once-grant has no need of it:
 // it ends with the boot. What takes something back has.
 func (s *Store) settle(dir string) error {
-	d, err := os.Open(s.path(dir))
+	d, err := regular.OpenDir(s.path(dir))
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-const openFlags = 0
+const noFollow = 0
 
 // private can't read access lists here: a folder beneath the user's profile is
 // closed to other users by what it inherits.

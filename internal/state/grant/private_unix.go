@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// openFlags follow no link and wait for no pipe.
-const openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+// noFollow opens no file by a link that stands under its name.
+const noFollow = syscall.O_NOFOLLOW
 
 // private reports whether a file is this user's own and closed to others.
 func private(info fs.FileInfo) bool {

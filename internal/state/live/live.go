@@ -18,6 +18,7 @@ import (
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/state/lock"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 const (
@@ -176,7 +177,7 @@ func encode(roots map[string]string) []byte {
 
 // decode returns nil for a file that a crash cut short.
 func decode(path string) map[string]string {
-	b, err := os.ReadFile(path)
+	b, err := regular.Read(path)
 	var roots map[string]string
 	if err != nil || json.Unmarshal(b, &roots) != nil {
 		return nil

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // Polling starts at pollMin and doubles up to pollMax: kernel range locks can
@@ -71,7 +72,7 @@ func (f File) Try(key int64) (release func(), err error) {
 }
 
 func (f File) open() (*os.File, error) {
-	file, err := os.OpenFile(f.path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := regular.OpenFile(f.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, &fault.Error{
 			Code: fault.IOFailed, Op: "lock", Rule: "the lock file can't be opened",

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // Size is the length of a key in bytes.
@@ -19,7 +21,7 @@ const Size = 32
 // in, though not with the state directory. Of several processes
 // that make it at once the first link wins and all read that one.
 func Load(path string) ([]byte, error) {
-	key, err := os.ReadFile(path)
+	key, err := regular.Read(path)
 	if err == nil && len(key) != Size {
 		return nil, errors.New("the key file has the wrong size")
 	}
@@ -34,7 +36,7 @@ func Load(path string) ([]byte, error) {
 	if err := Write(path, fresh); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	return os.ReadFile(path)
+	return regular.Read(path)
 }
 
 // Write makes the file at path, whole or not at all, readable by this user

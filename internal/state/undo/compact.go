@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // compactName is the journal that is being made smaller, until it takes the
@@ -118,7 +119,7 @@ func (r *rewriting) goes(b []byte) bool {
 
 // file writes a journal anew without what goes, in one step for whoever reads.
 func (r *rewriting) file(name string) error {
-	text, err := os.ReadFile(name)
+	text, err := regular.Read(name)
 	if err != nil {
 		return unusable("a journal can't be read", err)
 	}
@@ -154,7 +155,7 @@ func (r *rewriting) file(name string) error {
 // replace keeps the time of the journal, by which its age is told.
 func (r *rewriting) replace(name string, text []byte, was os.FileInfo) error {
 	temp := r.l.join(compactName)
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := regular.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 const (
@@ -92,7 +93,7 @@ func (f *Follower) file(name string) error {
 		f.read[name] = from
 		return nil
 	}
-	in, err := os.Open(name)
+	in, err := regular.Open(name)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // Alone waits until no other undo runs, and keeps others from it until the
@@ -43,4 +44,6 @@ func (l *Log) Image(e *Entered) pathguard.Facts {
 func (l *Log) Read() (*Index, error) { return Read(l.dir) }
 
 // OpenImage opens the copy that a step kept.
-func (l *Log) OpenImage(e *Entered) (*os.File, error) { return os.Open(l.join(imagesName, e.Image)) }
+func (l *Log) OpenImage(e *Entered) (*os.File, error) {
+	return regular.Open(l.join(imagesName, e.Image))
+}

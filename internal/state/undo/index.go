@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // Txn is one change, or one run of undo, as the journals tell it.
@@ -157,7 +158,7 @@ func readAll(names []string, each func(name string, t text)) error {
 }
 
 func readFile(name string) (t text) {
-	f, err := os.Open(name)
+	f, err := regular.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t // pruned meanwhile
 	}

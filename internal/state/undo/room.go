@@ -14,6 +14,7 @@ import (
 
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/internal/state/lock"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 const (
@@ -83,7 +84,7 @@ func countingLock(f lock.File) func() (func(), error) {
 }
 
 func (l *Log) readRoom() (counters, bool) {
-	b, err := os.ReadFile(l.join("room"))
+	b, err := regular.Read(l.join("room"))
 	if err != nil || len(b) != 16 {
 		return counters{}, false
 	}
@@ -94,7 +95,7 @@ func (l *Log) readRoom() (counters, bool) {
 // writeRoom needs no sync: after a power cut Recover counts anew.
 func (l *Log) writeRoom(c counters) error {
 	b := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(c.bytes)), uint64(c.entries))
-	f, err := os.OpenFile(l.join("room"), os.O_WRONLY|os.O_CREATE, 0o600)
+	f, err := regular.OpenFile(l.join("room"), os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return unusable("the count of the images can't be written", err)
 	}

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"os"
 	"syscall"
+
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // syncDir makes a new name in a directory last.
 func syncDir(path string) error {
-	d, err := os.Open(path)
+	d, err := regular.OpenDir(path)
 	if err != nil {
 		return err
 	}

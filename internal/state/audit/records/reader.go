@@ -15,6 +15,7 @@ import (
 
 	"github.com/postern-gate/postern/internal/state/audit/seal"
 	"github.com/postern-gate/postern/internal/state/audit/segment"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // PollEvery is how often Follow looks for new lines.
@@ -106,7 +107,7 @@ func (r *Reader) open() error {
 		if err != nil {
 			return err
 		}
-		file, err := os.Open(f.Path)
+		file, err := regular.Open(f.Path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

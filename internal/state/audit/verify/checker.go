@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/postern-gate/postern/internal/state/audit/seal"
 	"github.com/postern-gate/postern/internal/state/audit/segment"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // checker walks a log once.
@@ -120,7 +120,7 @@ func (c *checker) segment(f file, newest bool) error {
 		c.link, c.hashed, c.tail = apart, false, tail{}
 		return nil
 	}
-	src, err := os.Open(f.Path)
+	src, err := regular.Open(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return errMoved
 	}
