@@ -368,6 +368,47 @@ func TestProtect(t *testing.T) {
 	}
 }
 
+// TestProtectReplaced: what took the name of a protected file or directory is the
+// protected one after another look, and what was there before is so no more; a
+// file that got the number of one that is gone isn't even before that.
+func TestProtectReplaced(t *testing.T) {
+	b := newBox(t, []string{"$O/policy=P", "$O/new=N", "$O/state/", "$O/state/k=K", "$O/later/", "$O/later/k=L"})
+	must(t, b.ws.Protect(b.O()+"/policy", b.O()+"/state"))
+	must(t, unix.Link(b.O()+"/policy", b.R()+"/old"))
+	must(t, unix.Link(b.O()+"/new", b.R()+"/next"))
+	b.wantRefused("old", fault.PolicyDenied) // the controls
+	b.wantBody("next", "N")
+	must(t, os.Rename(b.O()+"/new", b.O()+"/policy"))
+	b.wantBody("old", "P") // at once: it is nobody's but the project's
+	b.wantRefused("next", fault.PolicyDenied)
+
+	must(t, os.Rename(b.O()+"/state", b.R()+"/was"))
+	must(t, os.Rename(b.O()+"/later", b.O()+"/state"))
+	wantCode(t, b.write("was/n", "x"), fault.PolicyDenied)
+	must(t, b.ws.Protect())
+	must(t, b.write("was/n", "x"))
+	must(t, os.Rename(b.O()+"/state", b.R()+"/is"))
+	wantCode(t, b.write("is/n", "x"), fault.PolicyDenied)
+	must(t, b.removeAll("was"))
+}
+
+// TestProtectRenewed: a replaced file is known by another look alone, without a
+// hit on the old one.
+func TestProtectRenewed(t *testing.T) {
+	b := newBox(t, []string{"$O/policy=P", "$O/new=N"})
+	must(t, b.ws.Protect(b.O()+"/policy", b.O()+"/made"))
+	must(t, os.Rename(b.O()+"/new", b.O()+"/policy"))
+	must(t, os.WriteFile(b.O()+"/made", []byte("M"), 0o600))
+	must(t, unix.Link(b.O()+"/policy", b.R()+"/next"))
+	must(t, unix.Link(b.O()+"/made", b.R()+"/made"))
+	b.wantBody("next", "N") // the control: nobody has looked
+	must(t, b.ws.Protect())
+	b.wantRefused("next", fault.PolicyDenied)
+	b.wantRefused("made", fault.PolicyDenied)
+	must(t, os.Remove(b.O()+"/made"))
+	b.wantBody("made", "M")
+}
+
 // TestProtectRootBeneath: everything in a root that lies beneath a protected
 // path is refused.
 func TestProtectRootBeneath(t *testing.T) {

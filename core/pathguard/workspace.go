@@ -3,6 +3,7 @@
 package pathguard
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -27,9 +28,9 @@ type Workspace struct {
 type layout struct {
 	places []place // innermost first
 	// denied holds the protected paths by name, both spellings; ids the same
-	// by identity.
+	// by identity, and whether each is a directory.
 	denied []string
-	ids    map[ident]struct{}
+	ids    map[ident]bool
 	// above holds every directory on the way to a protected path or a root,
 	// and each root itself: these are never moved or removed.
 	above map[ident]struct{}
@@ -70,8 +71,10 @@ func (w *Workspace) Roots() []*Root { return slices.Clone(w.roots) }
 // Protect marks files and directories that no access may touch, whatever
 // policy says: opening, listing and changing them and what is beneath them is
 // policy.denied, by name and, where they exist now, by device and inode under
-// any other name. No directory above one is moved or removed. Call it again
-// after a protected file was replaced.
+// any other name. No directory above one is moved or removed. Call it again,
+// with none or more, when one may have been made, replaced or removed: what is
+// there then counts. A file that has got the number of a protected one which is
+// gone is not refused meanwhile.
 //
 // Not guaranteed: a file beneath a protected directory that is known under a
 // hard link elsewhere, unless that file is marked itself.
@@ -96,7 +99,7 @@ func (w *Workspace) Protect(paths ...string) error {
 func (w *Workspace) rebuild() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l := &layout{ids: map[ident]struct{}{}, above: map[ident]struct{}{}}
+	l := &layout{ids: map[ident]bool{}, above: map[ident]struct{}{}}
 	for _, p := range w.marked {
 		l.mark(p)
 	}
@@ -129,10 +132,15 @@ func (l *layout) mark(path string) {
 	for _, s := range [...]string{path, expected(path)} {
 		l.denied = append(l.denied, s)
 		if id, ok := identify(s); ok {
-			l.ids[id] = struct{}{}
+			l.ids[id] = isDir(s)
 		}
 		l.climb(s)
 	}
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // climb notes the path and every directory above it.
@@ -228,7 +236,12 @@ func (n Name) guarded() error {
 
 // known refuses a protected file under whatever name it was reached.
 func (n Name) known(id ident) error {
-	if _, ok := n.root.layout().ids[id]; ok {
+	dir, ok := n.root.layout().ids[id]
+	if ok && !dir { // another file may have the number by now
+		n.root.ws.Load().rebuild()
+		_, ok = n.root.layout().ids[id]
+	}
+	if ok {
 		return n.fault(fault.PolicyDenied, ruleOurs, nil)
 	}
 	return nil
