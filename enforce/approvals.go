@@ -89,15 +89,14 @@ func (a *Approvals) process(ctx context.Context) (string, error) {
 
 // permission is a yes that was found or given.
 type permission struct {
-	a    *Approvals
-	id   string
-	corr string // of the question
+	a  *Approvals
+	id string
 	// once: what the objects hold counts too.
 	once bool
 }
 
 func (a *Approvals) permission(g *grant.Grant) *permission {
-	return &permission{a, g.ID, g.Corr, g.Kind == grant.Once}
+	return &permission{a, g.ID, g.Kind == grant.Once}
 }
 
 // Approve looks for a yes, and else asks: it waits where somebody is there, and

@@ -54,9 +54,6 @@ func (c *crossing) ask(ctx context.Context) error {
 		return err
 	}
 	c.asked, c.yes = q, yes
-	if p, ok := yes.(*permission); ok && p.once { // undo has the change under the id that its records have
-		c.corr = p.corr
-	}
 	return nil
 }
 

@@ -3,7 +3,9 @@
 package enforce
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
@@ -11,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/state/grant"
 	"github.com/postern-gate/postern/internal/state/undo"
 )
 
@@ -112,5 +116,55 @@ func TestUndoNowhere(t *testing.T) {
 	}
 	if _, err := os.Lstat(w.path("a")); err == nil {
 		t.Error("it was made where somebody stood")
+	}
+}
+
+// cutOff finds a yes, and has every call fail before it is spent.
+type cutOff struct{ Approver }
+
+func (c cutOff) Approve(ctx context.Context, q *Question) (Permission, error) {
+	if _, err := c.Approver.Approve(ctx, q); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (cutOff) Spend(context.Context, *Question) (string, error) { return "", errors.New("cut off") }
+
+// TestUndoOfApproved: undo has a change by the id that its records share, that
+// of the question, also where a call that found the same yes was cut off before.
+func TestUndoOfApproved(t *testing.T) {
+	d := newDesk(t, writes, map[string]string{"a": "old"})
+	write := func(change ...func(*Options)) (Outcome, error) {
+		change = append(change, func(o *Options) { o.Keeper = d.state })
+		return d.call(change...).Write(t.Context(), "a", []byte("new"), Call{})
+	}
+	_, err := write()
+	d.yes(asked(t, err, fault.PolicyAsk), grant.Answer{})
+	if _, err := write(func(o *Options) { o.Approver = cutOff{d.approvals} }); err == nil {
+		t.Fatal("it was not cut off")
+	}
+	out, err := write()
+	d.must(err)
+	d.must(d.state.Problem())
+	var corr any
+	for _, r := range records(t, d.state.Path()) {
+		if r["event"] == "outcome" {
+			corr = r["corr"]
+		}
+	}
+	list, _, _, err := d.state.UndoList("", -1)
+	d.must(err)
+	if len(list) != 1 || list[0].ID != out.UndoID || corr != out.UndoID {
+		t.Fatalf("the list %+v, the result %s, the log %v", list, out.UndoID, corr)
+	}
+	plan, err := d.state.PlanUndo(UndoSelect{ID: out.UndoID})
+	d.must(err)
+	_, err = d.state.Undo(t.Context(), plan, person())
+	d.must(err)
+	d.must(d.state.Problem())
+	all := records(t, d.state.Path())
+	if d.read("a") != "old" || all[len(all)-1]["undoes"] != out.UndoID {
+		t.Errorf("undone: %q, %v", d.read("a"), all[len(all)-1])
 	}
 }
