@@ -47,7 +47,10 @@ type Client struct {
 	form    form
 	project []string // files relative to the project, the first is made; nil where it has none
 	user    string   // the user's file, as World.path reads it
-	signs   signs
+	// more are other files and folders that the client takes what it runs from,
+	// and that a variable can move to where no built-in list knows them.
+	more  []string
+	signs signs
 }
 
 // signs tell that a client is here.
@@ -74,14 +77,19 @@ func first() []Client {
 	servers := form{key: "mcpServers"}
 	return []Client{
 		{
-			ID: "claude-code", Name: "Claude Code", form: servers, project: []string{".mcp.json"}, user: "~/.claude.json",
+			ID: "claude-code", Name: "Claude Code", form: servers, project: []string{".mcp.json"}, user: "{claude.json}/.claude.json",
+			more: []string{
+				"{claude}/.config.json", "{claude}/settings.json", "{claude}/settings.local.json", "{claude}/hooks", "{claude}/commands", "{claude}/agents",
+				"{claude}/skills", "{claude}/plugins",
+			},
 			Next:  "start claude in the folder again and approve the server when it asks; /mcp shows it",
 			Own:   "its own Read, Edit, Write and Bash don't go through postern",
-			signs: signs{programs: []string{"claude"}, home: []string{"~/.claude", "~/.claude.json"}, project: []string{".claude", ".mcp.json"}},
+			signs: signs{programs: []string{"claude"}, home: []string{"{claude}", "{claude.json}/.claude.json"}, project: []string{".claude", ".mcp.json"}},
 		},
 		{
 			ID: "claude-desktop", Name: "Claude Desktop", form: servers,
 			user:  "{app}/Claude/claude_desktop_config.json",
+			more:  []string{"{app}/Claude"},
 			Next:  "quit Claude Desktop and start it again",
 			Own:   "other servers and extensions in it don't go through postern",
 			signs: signs{home: []string{"{app}/Claude"}},
@@ -95,6 +103,7 @@ func first() []Client {
 		{
 			ID: "vscode", Name: "VS Code", form: form{key: "servers", kind: "stdio"}, project: []string{".vscode/mcp.json"},
 			user:  "{app}/Code/User/mcp.json",
+			more:  []string{"{app}/Code/User"},
 			Next:  "open .vscode/mcp.json in VS Code, choose Start above the entry and trust the server",
 			Own:   "the edit and terminal tools of agent mode don't go through postern",
 			signs: signs{programs: []string{"code"}, home: []string{"{app}/Code"}, project: []string{".vscode"}},
@@ -107,6 +116,7 @@ func second() []Client {
 	return []Client{
 		{
 			ID: "codex", Name: "Codex", form: form{toml: true, key: "mcp_servers"}, user: "{codex}/config.toml",
+			more:  []string{"{codex}"},
 			Next:  "start codex again; /mcp shows the server",
 			Own:   "its own shell and apply_patch don't go through postern",
 			signs: signs{programs: []string{"codex"}, home: []string{"{codex}"}},
@@ -126,6 +136,7 @@ func second() []Client {
 		{
 			ID: "opencode", Name: "OpenCode", form: form{key: "mcp", kind: "local", array: true, enabled: true},
 			project: []string{"opencode.json", "opencode.jsonc"}, user: "{config}/opencode/opencode.json",
+			more:  []string{"{config}/opencode"},
 			Next:  "start opencode in the folder again",
 			Own:   "its own file tools and bash don't go through postern",
 			signs: signs{programs: []string{"opencode"}, home: []string{"{config}/opencode"}, project: []string{"opencode.json", "opencode.jsonc"}},
@@ -138,15 +149,17 @@ func third() []Client {
 	return []Client{
 		{
 			ID: "zed", Name: "Zed", form: form{key: "context_servers"}, project: []string{".zed/settings.json"}, user: "{config}/zed/settings.json",
+			more:  []string{"{config}/zed"},
 			Next:  "open the folder in Zed again and trust it; the agent panel shows the server",
 			Own:   "the agent's own file tools and terminal don't go through postern",
 			signs: signs{programs: []string{"zed", "zeditor"}, home: []string{"{config}/zed"}, project: []string{".zed"}},
 		},
 		{
-			ID: "copilot-cli", Name: "Copilot CLI", form: form{key: "mcpServers", kind: "local", tools: true}, user: "~/.copilot/mcp-config.json",
+			ID: "copilot-cli", Name: "Copilot CLI", form: form{key: "mcpServers", kind: "local", tools: true}, user: "{copilot}/mcp-config.json",
+			more:  []string{"{copilot}"},
 			Next:  "start copilot again; /mcp shows the server",
 			Own:   "its own file tools and shell don't go through postern",
-			signs: signs{programs: []string{"copilot"}, home: []string{"~/.copilot"}},
+			signs: signs{programs: []string{"copilot"}, home: []string{"{copilot}"}},
 		},
 		{
 			ID: "kiro", Name: "Kiro", form: servers, project: []string{".kiro/settings/mcp.json"}, user: "~/.kiro/settings/mcp.json",
@@ -177,14 +190,20 @@ func IDs() []string {
 }
 
 // path returns where a place is: ~ is the home folder, {app} the system's folder
-// of programs' settings, {config} and {codex} what their variables say, as each
-// client looks them up. It is "" where that can't be told.
+// of programs' settings, {config} and the others what their variables say, as
+// each client looks them up. It is "" where that can't be told.
 func (w World) path(place string) string {
 	front, rest, _ := strings.Cut(place, "/")
 	base := w.Home
 	switch {
 	case front == "{codex}":
 		base = w.base("CODEX_HOME", ".codex")
+	case front == "{claude}":
+		base = w.base("CLAUDE_CONFIG_DIR", ".claude")
+	case front == "{claude.json}":
+		base = w.base("CLAUDE_CONFIG_DIR", "")
+	case front == "{copilot}":
+		base = w.base("COPILOT_HOME", ".copilot")
 	case front == "{app}" && w.GOOS == "darwin":
 		base = w.base("", "Library/Application Support")
 	case front == "{app}" && w.GOOS == "windows":

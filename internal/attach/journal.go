@@ -61,18 +61,22 @@ func journalPath(stateDir, project string) string {
 // no journal.
 func readJournal(stateDir, project string) (journal, error) {
 	j := journal{Project: project}
-	path := journalPath(stateDir, project)
+	return j, j.read(journalPath(stateDir, project))
+}
+
+// read takes what the file says, if it is there.
+func (j *journal) read(path string) error {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return j, nil
+		return nil
 	}
 	if err == nil {
-		err = json.Unmarshal(text, &j)
+		err = json.Unmarshal(text, j)
 	}
 	if err != nil {
-		return j, &fault.Error{Code: fault.ConfigInvalid, Op: op, Resource: path, Rule: "what init remembers of this project can't be read", Hint: "remove the file; --undo then takes out our entries alone", Err: err}
+		return &fault.Error{Code: fault.ConfigInvalid, Op: op, Resource: path, Rule: "what init remembers of this project can't be read", Hint: "remove the file; --undo then takes out our entries alone", Err: err}
 	}
-	return j, nil
+	return nil
 }
 
 // Remembers reports whether init wrote the file of an entry of this project, and

@@ -5,6 +5,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/enforce"
+	"github.com/postern-gate/postern/internal/attach"
 	"github.com/postern-gate/postern/internal/config"
 )
 
@@ -54,11 +56,26 @@ func (o *options) load(env *Env, dirs []string) (*workspace, error) {
 	}
 	live, err := config.OpenLive(config.Options{
 		Dirs: dirs, PolicyFile: o.policy, WorkDir: here, StateDir: where, Env: env.Getenv, Binary: self,
+		Entrusted: entrusted(env, where),
 	}, time.Now, func(err error) { complain(env, err) })
 	if err != nil {
 		return nil, err
 	}
 	return &workspace{live: live, stateDir: where, self: self}, nil
+}
+
+// entrusted tells what clients take what they run from, by the surroundings and
+// by what init remembers.
+func entrusted(env *Env, stateDir string) func() config.Entrusted {
+	world := attach.World{Home: homeOf(env), GOOS: runtime.GOOS, Getenv: env.Getenv}
+	return func() config.Entrusted {
+		e := attach.Entrust(world, stateDir)
+		out := config.Entrusted{Clients: e.Clients, Policies: e.Policies}
+		for _, path := range e.Unread {
+			out.Warnings = append(out.Warnings, path+": what init remembers can't be read, so files of clients that it names may be open to change")
+		}
+		return out
+	}
 }
 
 // loadHere takes the roots of the policy, or this folder where it names none.
@@ -91,6 +108,7 @@ func (w *workspace) open(env *Env) error {
 	if err := w.openRoots(cfg, cfg.Roots); err != nil {
 		return err
 	}
+	w.live.OnLook(func(files []string) { _ = w.keep(files) }) // a path that is absolute is no error
 	for _, warning := range cfg.Warnings {
 		fmt.Fprintln(env.Err, "warning:", textsafe.Clean(warning))
 	}
@@ -114,7 +132,13 @@ func (w *workspace) openRoots(cfg *config.Config, as []config.Root) error {
 	if w.Workspace, err = pathguard.NewWorkspace(roots...); err != nil {
 		return err
 	}
-	return w.Protect(append([]string{w.stateDir, w.self}, cfg.Files...)...)
+	return w.keep(cfg.Places())
+}
+
+// keep protects postern's own files as they are now: one that was replaced is
+// another file than the one of the start.
+func (w *workspace) keep(policies []string) error {
+	return w.Protect(append([]string{w.stateDir, w.self}, policies...)...)
 }
 
 // unknownAgent warns of a name that the policy's rules for agents don't know,

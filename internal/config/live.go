@@ -3,6 +3,7 @@
 package config
 
 import (
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,8 @@ type Live struct {
 
 	mu   sync.Mutex
 	last []source // as they were at the last attempt, good or not
+	held Entrusted
+	seen func(files []string)
 }
 
 // every bounds how often files are looked at.
@@ -38,7 +41,7 @@ func OpenLive(o Options, now func() time.Time, report func(error)) (*Live, error
 	if err != nil {
 		return nil, err
 	}
-	l := &Live{opts: o, now: now, report: report, last: c.sources}
+	l := &Live{opts: o, now: now, report: report, last: c.sources, held: c.entrusted}
 	l.current.Store(c)
 	l.next.Store(now().Add(every).UnixNano())
 	return l, nil
@@ -63,7 +66,18 @@ func (l *Live) refresh() {
 		return
 	}
 	l.look()
+	if l.seen != nil {
+		l.seen(places(l.last))
+	}
 	l.next.Store(now + int64(every))
+}
+
+// OnLook has seen called at each look, before a decision that waits for it, with
+// the places of the policy files. It must not call back.
+func (l *Live) OnLook(seen func(files []string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = seen
 }
 
 func (l *Live) look() {
@@ -71,11 +85,14 @@ func (l *Live) look() {
 	for _, s := range l.last {
 		changed = changed || s.changed()
 	}
+	if l.opts.Entrusted != nil && !changed {
+		changed = !reflect.DeepEqual(l.held, l.opts.Entrusted())
+	}
 	if !changed {
 		return
 	}
 	c, err := Load(l.opts)
-	l.last = c.sources
+	l.last, l.held = c.sources, c.entrusted
 	if err != nil {
 		l.problem.Store(&err)
 		l.report(err)

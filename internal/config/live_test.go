@@ -4,6 +4,7 @@ package config_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -137,4 +138,33 @@ func TestLiveBurst(t *testing.T) {
 		close(start)
 		calls.Wait()
 	}
+}
+
+// TestLiveEntrusted: what init attaches while a server runs is out of reach from
+// then on, and changes nothing else.
+func TestLiveEntrusted(t *testing.T) {
+	p := newPlace(t)
+	c := &clock{now: time.Unix(1, 0)}
+	var now config.Entrusted
+	p.opts.Entrusted = func() config.Entrusted { return now }
+	live, err := config.OpenLive(p.opts, c.read, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(a core.Action, name string, d core.Decision) {
+		t.Helper()
+		if got := live.Evaluate(file(a, name)).Decision; got != d {
+			t.Errorf("%v of %s: %v, want %v", a, name, got, d)
+		}
+	}
+	want(core.FSWrite, "ch/config.toml", core.Allow)
+	now = config.Entrusted{Clients: []string{filepath.Join(p.dir, "ch", "config.toml"), p.dir}, Policies: []string{filepath.Join(p.dir, "p.yaml")}}
+	c.pass(time.Second)
+	want(core.FSWrite, "ch/config.toml", core.Deny)
+	want(core.FSRead, "ch/config.toml", core.Allow)
+	want(core.FSWrite, "p.yaml", core.Deny)
+	want(core.FSWrite, "ch/other", core.Allow) // though the root is named
+	now = config.Entrusted{}
+	c.pass(time.Second)
+	want(core.FSWrite, "ch/config.toml", core.Allow)
 }

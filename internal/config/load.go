@@ -32,8 +32,20 @@ type Options struct {
 	Env func(string) string
 	// SystemFile stands in for the constant when it isn't "".
 	SystemFile string
+	// Accounts stands in for the folder of the system's files passwd and group
+	// when it isn't "".
+	Accounts string
 	// Binary is the running program, which no root may change; "" for none.
 	Binary string
+	// Entrusted tells what else no root may change; nil for nothing.
+	Entrusted func() Entrusted
+}
+
+// Entrusted are absolute paths of files and folders beside the policy files.
+type Entrusted struct {
+	Clients  []string // of clients, what they run
+	Policies []string // that aren't read from here
+	Warnings []string // of what can't be told, for a person
 }
 
 // Config is everything that policy files say, checked and compiled.
@@ -54,8 +66,19 @@ type Config struct {
 	// Idle are the keys that a file states and this release doesn't heed.
 	Idle []Idle
 
-	sources []source
-	parts   Parts
+	sources   []source
+	entrusted Entrusted
+	parts     Parts
+}
+
+// Places are where policy files are looked for, whether one is there or not.
+func (c *Config) Places() []string { return places(c.sources) }
+
+func places(all []source) (paths []string) {
+	for _, s := range all {
+		paths = append(paths, s.path)
+	}
+	return paths
 }
 
 // Idle are keys of one file.
@@ -75,6 +98,10 @@ func Load(o Options) (*Config, error) {
 func (l *loader) load() (*Config, error) {
 	if l.Env == nil {
 		l.Env = func(string) string { return "" }
+	}
+	if l.Options.Entrusted != nil {
+		l.out.entrusted = l.Options.Entrusted()
+		l.out.Warnings = append(l.out.Warnings, l.out.entrusted.Warnings...)
 	}
 	l.readTrusted()
 	if err := l.failed(); err != nil {
@@ -143,11 +170,14 @@ func (l *loader) readProjects() {
 }
 
 func (l *loader) read(path string, trusted, needed bool) *document {
-	s, problems := open(path, trusted, needed)
+	s, problems := l.open(path, trusted, needed)
 	l.problems = append(l.problems, problems...)
 	l.out.sources = append(l.out.sources, s)
 	if s.info == nil || len(problems) > 0 {
 		return nil
+	}
+	if s.doubt != "" {
+		l.out.Warnings = append(l.out.Warnings, path+": "+s.doubt)
 	}
 	doc := read(path, s.src, !trusted)
 	l.docs = append(l.docs, doc)

@@ -282,9 +282,18 @@ func (l *loader) homes(root string) []string {
 	return out
 }
 
-// protected are the places of our own files that lie beneath a root.
+// protected are the places of our own files that lie beneath a root, and of
+// those that clients take what they run from. A root that is a client's folder
+// as a whole is opened as what it is.
 func (l *loader) protected() []policy.Protected {
-	places := map[string]string{l.StateDir: "postern-state", l.Binary: "postern"}
+	places := map[string]string{}
+	for _, path := range l.out.entrusted.Clients {
+		places[path] = "agents"
+	}
+	for _, path := range l.out.entrusted.Policies {
+		places[path] = "postern"
+	}
+	places[l.Binary], places[l.StateDir] = "postern", "postern-state"
 	for _, s := range l.out.sources {
 		places[s.path] = "postern"
 	}
@@ -292,7 +301,7 @@ func (l *loader) protected() []policy.Protected {
 	var out []policy.Protected
 	for _, r := range l.out.Roots {
 		for place, entry := range places {
-			if rel, ok := beneath(r.Path, place); ok {
+			if rel, ok := beneath(r.Path, place); ok && (rel != "" || entry != "agents") {
 				out = append(out, policy.Protected{Root: r.Name, Path: rel, Entry: entry})
 			}
 		}
