@@ -74,8 +74,8 @@ func (o UndoOptions) log() undo.Options {
 // POSTERN_STATE, else $XDG_STATE_HOME/postern, else ~/.local/state/postern.
 func LocateState(getenv func(string) string) (string, error) { return state.Locate(getenv) }
 
-// CheckState returns the refusal that OpenState would begin with, and makes
-// nothing: nil for a directory that is absent.
+// CheckState returns the refusal of a directory that OpenState would not use, and
+// makes nothing: nil for one that is absent, or of an earlier layout.
 func CheckState(path string) error { return state.Check(path) }
 
 // OpenState prepares the directory (mode 0700, made if missing) and the log.

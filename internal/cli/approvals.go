@@ -27,10 +27,7 @@ const (
 // lookAtGrants is the store for verbs that only look. Nothing is made: a state
 // directory that is absent has no questions.
 func lookAtGrants(env *Env) (*grant.Store, error) {
-	dir, err := enforce.LocateState(env.Getenv)
-	if err == nil {
-		err = enforce.CheckState(dir)
-	}
+	dir, err := stateToRead(env)
 	if err != nil {
 		return nil, err
 	}

@@ -46,12 +46,14 @@ func Main(args []string, env Env) int {
 }
 
 func run(ctx context.Context, args []string, env Env) int {
+	out := &stdout{to: env.Out}
+	env.Out = out
 	root := newRoot(&env) //nolint:contextcheck // a verb gets its context from ExecuteContext
 	root.SetArgs(args)
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
-	err := root.ExecuteContext(ctx)
+	err := out.ended(root.ExecuteContext(ctx))
 	var code exitCode
 	var f *fault.Error
 	switch {
@@ -59,6 +61,8 @@ func run(ctx context.Context, args []string, env Env) int {
 		return fault.ExitOK
 	case errors.As(err, &code):
 		return int(code)
+	case out.unread(err):
+		return fault.ExitFailed
 	case ctx.Err() != nil && !errors.As(err, &f):
 		fmt.Fprintln(env.Err, "interrupted")
 		return fault.ExitInterrupted

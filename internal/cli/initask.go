@@ -7,10 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
-
-	"golang.org/x/term"
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/attach"
@@ -30,7 +27,7 @@ func (r *initRun) ask(ctx context.Context, out *initJSON) error {
 	}
 	defer in.Close()
 	defer tty.Close()
-	if f, ok := r.env.Out.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+	if !onTerminal(r.env.Out) {
 		fmt.Fprint(tty, out.intro(), out.changes())
 	}
 	fmt.Fprint(tty, out.question(), " [y/N] ")

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -110,9 +109,19 @@ func (s *logState) audit() string {
 	return filepath.Join(s.dir, "audit")
 }
 
+// stateToRead is the state directory for a verb that only reads. Nothing is made,
+// so it may be absent; what is there is this user's own and of a known layout.
+func stateToRead(env *Env) (string, error) {
+	dir, err := enforce.LocateState(env.Getenv)
+	if err == nil {
+		err = enforce.CheckState(dir)
+	}
+	return dir, err
+}
+
 // findLog looks what there is, and makes nothing.
 func findLog(env *Env) (*logState, error) {
-	dir, err := enforce.LocateState(env.Getenv)
+	dir, err := stateToRead(env)
 	if err != nil {
 		return nil, err
 	}
@@ -226,10 +235,7 @@ func parseLast(verb, s string) (int, error) {
 
 // onTerminal reports whether a person sees what is written there.
 func onTerminal(w io.Writer) bool {
-	if l, ok := w.(*lines); ok {
-		w = l.to
-	}
-	f, ok := w.(*os.File)
+	f, ok := fileOf(w)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
@@ -285,7 +291,7 @@ func eachRecord(ctx context.Context, env *Env, s *logState, what reading, print 
 // follower would wait for one more record before it notices.
 func whileRead(ctx context.Context, w io.Writer) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
-	f, ok := w.(*os.File)
+	f, ok := fileOf(w)
 	if !ok {
 		return ctx, stop
 	}

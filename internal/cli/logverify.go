@@ -19,6 +19,7 @@ import (
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/state/audit"
 	"github.com/postern-gate/postern/internal/state/audit/seal"
 	"github.com/postern-gate/postern/internal/state/audit/segment"
@@ -124,16 +125,19 @@ func lastSigned(dir string) (*seal.Checkpoint, error) {
 
 // find is the log that is checked.
 func (o *verifyOptions) find(env *Env, kept []seal.Checkpoint) (*logState, error) {
-	s, err := findLog(env)
-	if err != nil || o.dir == "" {
-		return s, err
+	if o.dir == "" {
+		return findLog(env)
+	}
+	dir, err := enforce.LocateState(env.Getenv)
+	if err != nil {
+		return nil, err
 	}
 	files, err := segment.List(o.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, unreadable(err)
 	}
 	there := &logState{
-		dir: s.dir, other: o.dir, segments: len(files) > 0,
+		dir: dir, other: o.dir, segments: len(files) > 0,
 		key: fileExists(filepath.Join(o.dir, "key")), signed: fileExists(filepath.Join(o.dir, "checkpoint")),
 	}
 	if !there.segments && !there.key && !there.signed && kept == nil {
@@ -160,6 +164,9 @@ func (o *verifyOptions) verifier(env *Env, s *logState, kept []seal.Checkpoint) 
 	var line string
 	switch {
 	case o.dir != "":
+		if err := enforce.CheckState(s.dir); err != nil {
+			return v, err
+		}
 		if line, err = audit.VerifierLine(s.dir); err != nil {
 			return v, noKey(o.dir, "there is no key in it, and none of this machine")
 		}

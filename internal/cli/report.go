@@ -65,11 +65,12 @@ func explained(f *fault.Error) string {
 
 // answer prints v as one JSON document, or text.
 func answer(w io.Writer, asJSON bool, v any, text func(io.Writer)) error {
-	if !asJSON {
-		text(w)
-		return nil
+	if asJSON {
+		return encode(w, v, "  ")
 	}
-	return encode(w, v, "  ")
+	text(w)
+	_, err := w.Write(nil) // after a write that failed, none succeeds
+	return err
 }
 
 // encode writes v as JSON that can also be looked at: what textsafe would not

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -122,6 +124,9 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 			return err
 		}
 	}
+	if neverChanged(env) {
+		return o.nothing(env, sel)
+	}
 	w, state, err := o.state(env) //nolint:contextcheck // an older state directory is brought up to date whole
 	if err != nil {
 		return err
@@ -143,7 +148,9 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 	}
 	if !o.yes {
 		if !o.asJSON {
-			out.print(env.Out)
+			if err := answer(env.Out, false, out, out.print); err != nil {
+				return err // nobody says yes to what isn't shown
+			}
 		}
 		if err := askUndo(ctx); err != nil {
 			return err
@@ -155,6 +162,17 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 		err = printErr
 	}
 	return ended(err, plan)
+}
+
+// nothing is the answer where nothing was ever changed.
+func (o *undoOptions) nothing(env *Env, sel enforce.UndoSelect) error {
+	if sel.ID != "" {
+		return &fault.Error{
+			Code: fault.PathMissing, Op: "undo", Resource: sel.ID, Rule: "there is no state directory, so nothing was ever changed", Hint: "postern status",
+		}
+	}
+	out := undoJSON{document: newDocument("undo"), DryRun: o.dryRun, Steps: []undoStepJSON{}}
+	return answer(env.Out, o.asJSON, out, out.print)
 }
 
 // planned is the plan of what is selected; the newest change is one of here.
@@ -173,6 +191,16 @@ func ended(err error, plan *enforce.UndoPlan) error {
 		return exitCode(fault.ExitFailed)
 	}
 	return err
+}
+
+// neverChanged reports whether there is no state directory, which every change
+// makes. Asking what was changed does not.
+func neverChanged(env *Env) bool {
+	dir, err := stateToRead(env)
+	if err == nil {
+		_, err = os.Lstat(dir)
+	}
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // state opens the state directory as the policy here wants it.

@@ -71,6 +71,11 @@ type undoListJSON struct {
 }
 
 func (o *undoOptions) list(ctx context.Context, env *Env, all bool) (err error) {
+	out := undoListJSON{document: newDocument("undo-list"), Entries: []undoEntryJSON{}, home: env.Getenv("HOME")}
+	if neverChanged(env) {
+		out.Outside = &outsideJSON{Since: time.Now().Add(-outsideBefore)}
+		return answer(env.Out, o.asJSON, out, out.print)
+	}
 	_, state, err := o.state(env) //nolint:contextcheck // an older state directory is brought up to date whole
 	if err != nil {
 		return err
@@ -85,7 +90,7 @@ func (o *undoOptions) list(ctx context.Context, env *Env, all bool) (err error) 
 	if err != nil {
 		return err
 	}
-	out := undoListJSON{document: newDocument("undo-list"), Entries: []undoEntryJSON{}, More: more, Damaged: damaged, home: env.Getenv("HOME")}
+	out.More, out.Damaged = more, damaged
 	for _, e := range found {
 		out.Entries = append(out.Entries, undoEntryJSON(e))
 	}
