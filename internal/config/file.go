@@ -19,6 +19,8 @@ type source struct {
 	path string
 	info fs.FileInfo // nil when there is none
 	src  []byte
+	// doubt says who may perhaps change it, "" for nobody.
+	doubt string
 }
 
 // changed reports whether the file at the same name is another one by now.
@@ -28,13 +30,13 @@ func (s source) changed() bool {
 		return (err == nil) != (s.info != nil)
 	}
 	return !os.SameFile(info, s.info) || info.Size() != s.info.Size() ||
-		info.Mode() != s.info.Mode() || !info.ModTime().Equal(s.info.ModTime())
+		info.Mode() != s.info.Mode() || !info.ModTime().Equal(s.info.ModTime()) || !changeTime(info).Equal(changeTime(s.info))
 }
 
 // open reads a policy file. Trusted is for files that may loosen: others must
 // not be able to write them. One that may loosen nothing must not be a link,
 // since an error shows lines of it. A missing file is no error unless needed.
-func open(path string, trusted, needed bool) (source, []Problem) {
+func (o *Options) open(path string, trusted, needed bool) (source, []Problem) {
 	s := source{path: path}
 	refuse := func(format string, args ...any) (source, []Problem) {
 		return s, []Problem{{Pos: core.Position{File: path}, Message: fmt.Sprintf(format, args...)}}
@@ -61,9 +63,11 @@ func open(path string, trusted, needed bool) (source, []Problem) {
 		return refuse("it is not a regular file")
 	}
 	if trusted {
-		if msg := exposed(path, s.info); msg != "" {
+		msg, sure := exposed(path, s.info, o.Accounts)
+		if sure {
 			return refuse("%s", msg)
 		}
+		s.doubt = msg
 	}
 	if s.src, err = io.ReadAll(io.LimitReader(file, maxSource+1)); err != nil {
 		return refuse("the file can't be read")

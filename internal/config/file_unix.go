@@ -9,22 +9,36 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/postern-gate/postern/internal/config/access"
 )
 
 // nonblock keeps a fifo in a policy's place from holding up the start.
 const nonblock = syscall.O_NONBLOCK
 
-// exposed says how somebody else could change the file, "" when nobody can.
-func exposed(path string, info fs.FileInfo) string {
+// exposed says how somebody else could change the file, "" when nobody can, and
+// whether that is sure.
+func exposed(path string, info fs.FileInfo, accounts string) (how string, sure bool) {
 	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Uid != 0 && int(st.Uid) != os.Geteuid() {
-		return "the file belongs to somebody else: a policy must be yours or root's"
+		return "the file belongs to somebody else: a policy must be yours or root's", true
 	}
 	if info.Mode().Perm()&0o022 != 0 {
-		return "others can write the file: chmod go-w it"
+		return "others can write the file: chmod go-w it", true
 	}
-	dir, err := os.Stat(filepath.Dir(path))
-	if err != nil || dir.Mode().Perm()&0o002 != 0 && dir.Mode()&fs.ModeSticky == 0 {
-		return "anybody can replace the file: chmod o-w its folder"
+	folder := filepath.Dir(path)
+	dir, err := os.Stat(folder)
+	others := access.Anybody
+	if err == nil {
+		others = access.Folder(dir, accounts)
 	}
-	return ""
+	switch others {
+	case access.Nobody:
+		return "", false
+	case access.Members:
+		return "others can replace the file: chmod g-w its folder", true
+	case access.Unknown:
+		return "a group can replace the file, and who is in it can't be told: chmod g-w " + folder, false
+	default:
+		return "anybody can replace the file: chmod o-w its folder", true
+	}
 }

@@ -149,7 +149,7 @@ func (d *decoder) features(n *yaml.Node) {
 		d.fail(n, "a tag: a policy needs none, and its patterns know no negation by a !")
 	case n.Kind == yaml.MappingNode:
 		for i := 0; i < len(n.Content); i += 2 {
-			if k := n.Content[i]; k.ShortTag() == "!!merge" || k.Value == "<<" {
+			if k := n.Content[i]; k.ShortTag() == "!!merge" {
 				d.fail(k, "a merge key: write the values out")
 			}
 		}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+// Others is who may write beside this user and root. The zero value is the worst.
+type Others uint8
+
+// The answers.
+const (
+	Anybody Others = iota
+	Members        // of the folder's group, who are not this user alone
+	Unknown        // a group, and who is in it can't be told
+	Nobody
+)
+
+// System is the folder with the system's files passwd and group.
+const System = "/etc"

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package access
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Folder tells who may put another file in the place of one in the folder. In a
+// sticky one that is nobody but its owner and the file's. Accounts is the
+// folder of passwd and group, "" for System.
+func Folder(info fs.FileInfo, accounts string) Others {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch mode := info.Mode(); {
+	case !ok:
+		return Anybody
+	case mode&fs.ModeSticky != 0 || mode.Perm()&0o022 == 0:
+		return Nobody
+	case mode.Perm()&0o002 != 0:
+		return Anybody
+	}
+	if accounts == "" {
+		accounts = System
+	}
+	return group(accounts, strconv.FormatUint(uint64(st.Gid), 10), strconv.Itoa(os.Geteuid()))
+}
+
+// group tells whether somebody else than the user and root is in the group.
+func group(accounts, gid, uid string) Others {
+	users, ok := lines(filepath.Join(accounts, "passwd"), 4)
+	groups, ok2 := lines(filepath.Join(accounts, "group"), 4)
+	if !ok || !ok2 {
+		return Unknown
+	}
+	ours := []string{""} // the names of the user and of root; "" is a list without one
+	listed := false      // one who isn't has an account elsewhere, as others may
+	for _, u := range users {
+		listed = listed || u[2] == uid
+		if u[2] == uid || u[2] == "0" {
+			ours = append(ours, u[0])
+		} else if u[3] == gid {
+			return Members
+		}
+	}
+	answer := Unknown
+	for _, g := range groups {
+		if g[2] != gid {
+			continue
+		}
+		if listed {
+			answer = Nobody
+		}
+		if slices.ContainsFunc(strings.Split(g[3], ","), func(name string) bool { return !slices.Contains(ours, name) }) {
+			return Members
+		}
+	}
+	return answer
+}
+
+// lines are the entries of a file of accounts. One that takes entries from
+// elsewhere, by a line with a sign, doesn't tell all of them.
+func lines(path string, fields int) (all [][]string, ok bool) {
+	const most = 4 << 20
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil || len(text) > most {
+		return nil, false
+	}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\n")
+		if strings.HasPrefix(line, "+") {
+			return nil, false
+		}
+		if entry := strings.Split(line, ":"); len(entry) >= fields && !strings.HasPrefix(line, "#") {
+			all = append(all, entry)
+		}
+	}
+	return all, true
+}
