@@ -3,8 +3,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -279,7 +281,9 @@ func (r *initRun) prepare() (err error) {
 func (r *initRun) carryOut(ctx context.Context) error {
 	out := r.report()
 	if !r.asJSON {
-		fmt.Fprint(r.env.Out, out.intro(), out.changes())
+		if _, err := fmt.Fprint(r.env.Out, out.intro(), out.changes()); err != nil {
+			return err // what can't be shown isn't written
+		}
 	}
 	if !r.dry {
 		if err := r.ask(ctx, out); err != nil {
@@ -290,17 +294,19 @@ func (r *initRun) carryOut(ctx context.Context) error {
 		}
 		out.Applied = !out.idle()
 	}
-	if r.asJSON {
-		if err := encode(r.env.Out, out, "  "); err != nil {
-			return err
-		}
-		return r.complete(out)
-	}
-	_, err := fmt.Fprint(r.env.Out, out.after())
-	if err != nil {
+	return cmp.Or(r.told(out), r.complete(out))
+}
+
+// told prints what came of it. That it can't be printed takes nothing back.
+func (r *initRun) told(out *initJSON) error {
+	err := answer(r.env.Out, r.asJSON, out, func(w io.Writer) { fmt.Fprint(w, out.after()) })
+	if err == nil || !out.Applied {
 		return err
 	}
-	return r.complete(out)
+	return &fault.Error{
+		Code: fault.IOFailed, Op: opInit, Rule: "stdout can't be written; the files are changed all the same",
+		Hint: "postern status shows what is attached; postern init --undo takes it back", Err: err,
+	}
 }
 
 // complete is an error where undoing has left something.
