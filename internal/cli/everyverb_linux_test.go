@@ -6,12 +6,16 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/postern-gate/postern/core/fault"
 )
@@ -21,6 +25,7 @@ type stateUse int
 
 const (
 	without stateUse = iota // it reads nothing of it
+	looks                   // it says what it finds of it, or only where it is
 	reads                   // it makes nothing, and refuses one that it can't trust
 	writes                  // it may make it, or answers questions in it
 )
@@ -36,14 +41,14 @@ const hello = `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
 
 // calls are of every verb; silent ones print nothing on stdout.
 var calls = map[string]verbCall{
-	"init":       {args: []string{"--undo", "--dry-run"}},
+	"init":       {args: []string{"--undo", "--dry-run"}, state: looks},
 	"serve":      {args: []string{"."}, state: writes, in: hello},
 	"up":         {state: writes},
-	"check":      {args: []string{"fs.read", "a.txt"}},
+	"check":      {args: []string{"fs.read", "a.txt"}, state: looks},
 	"explain":    {state: reads},
 	"test":       {args: []string{"policy.yaml"}},
 	"schema":     {},
-	"paths":      {},
+	"paths":      {state: looks},
 	"man":        {},
 	"status":     {state: reads},
 	"pending":    {state: reads},
@@ -54,7 +59,7 @@ var calls = map[string]verbCall{
 	"pause":      {args: []string{"coder"}, state: writes},
 	"resume":     {args: []string{"coder"}, state: writes},
 	"selftest":   {},
-	"doctor":     {},
+	"doctor":     {state: looks},
 	"log":        {state: reads},
 	"log verify": {state: reads},
 	"log key":    {state: reads},
@@ -146,8 +151,11 @@ func (p *place) with(c verbCall) []string {
 
 func (p *place) verb(name string, c verbCall, out, said io.Writer, more ...string) int {
 	p.Helper()
-	ctx, cancel := context.WithCancel(p.Context())
-	defer cancel()
+	return p.verbUntil(p.Context(), name, c, out, said, more...)
+}
+
+func (p *place) verbUntil(ctx context.Context, name string, c verbCall, out, said io.Writer, more ...string) int {
+	p.Helper()
 	env := p.env(strings.NewReader(c.in), out)
 	env.Err = said
 	return run(ctx, append(append(strings.Fields(name), p.with(c)...), more...), env)
@@ -192,6 +200,94 @@ func TestFullStdoutJSON(t *testing.T) {
 		}
 		if code := p.verb(name, c, full, &said, "--json"); code != fault.ExitFailed || !strings.Contains(said.String(), `"code":"io.failed"`) {
 			t.Errorf("exit %d:\n%s", code, said.String())
+		}
+	})
+}
+
+// TestWhoseState: each verb that reads or writes the state directory refuses one
+// that isn't this user's own, or has a layout that this program doesn't know, as
+// a server does, and leaves it as it is.
+func TestWhoseState(t *testing.T) {
+	spoil := map[string]func(p *place, dir string){
+		"newer layout": func(p *place, dir string) { p.put(filepath.Join(dir, "version"), "99\n") },
+		"bytes":        func(p *place, dir string) { p.put(filepath.Join(dir, "version"), "\xfe\x00\x9b") },
+		"open":         func(p *place, dir string) { p.must(os.Chmod(dir, 0o777)) },
+	}
+	if os.Geteuid() == 0 {
+		spoil["another's"] = func(p *place, dir string) { p.must(os.Chown(dir, 12345, 12345)) }
+	}
+	everyVerb(t, func(t *testing.T, p *place, name string, c verbCall) {
+		if c.state == without || c.state == looks {
+			return
+		}
+		c.args = p.with(c)
+		dir, aside := filepath.Join(p.home, ".local/state/postern"), filepath.Join(p.home, "aside")
+		p.must(os.Rename(dir, aside))
+		for what, spoilt := range spoil {
+			p.must(os.CopyFS(dir, os.DirFS(aside)))
+			p.must(os.Chmod(dir, 0o700))
+			spoilt(p, dir)
+			var out, said bytes.Buffer
+			if code := p.verb(name, c, &out, &said); code != fault.ExitConfig || out.Len() > 0 || !strings.Contains(said.String(), "because: the state directory") {
+				t.Errorf("%s: exit %d:\n%s%s", what, code, out.String(), said.String())
+			}
+			p.must(os.RemoveAll(dir))
+		}
+		p.must(os.Rename(aside, dir))
+	})
+}
+
+// TestReadersMakeNothing: what only reads makes no state directory.
+func TestReadersMakeNothing(t *testing.T) {
+	env := System()
+	for _, name := range leaves(newRoot(&env)) {
+		c, known := calls[name]
+		if !known || c.state == writes && name != "undo" && name != "undo list" {
+			continue
+		}
+		p := newPlace(t, map[string]string{"a.txt": "a", "policy.yaml": "version: 1\n"})
+		p.must(os.Remove(p.home))
+		p.verb(name, c, io.Discard, io.Discard)
+		if _, err := os.Lstat(p.home); !os.IsNotExist(err) {
+			t.Errorf("%s made something: %v", name, err)
+		}
+	}
+}
+
+// TestFIFOInState: no verb waits for the other end of a pipe that lies in the
+// place of a file of the state directory.
+func TestFIFOInState(t *testing.T) {
+	everyVerb(t, func(t *testing.T, p *place, name string, c verbCall) {
+		if c.state == without {
+			return
+		}
+		c.args = p.with(c)
+		dir := filepath.Join(p.home, ".local/state/postern")
+		var files []string
+		p.must(filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				files = append(files, path)
+			}
+			return err
+		}))
+		for _, file := range files {
+			if os.Rename(file, file+".aside") != nil {
+				continue // it had its time
+			}
+			p.must(unix.Mkfifo(file, 0o600))
+			ended := make(chan int, 1)
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { ended <- p.verbUntil(ctx, name, c, io.Discard, io.Discard) }()
+			if name == "up" { // it runs until then
+				cancel()
+			}
+			select {
+			case <-ended:
+			case <-time.After(time.Minute):
+				t.Fatalf("it waits for %s", file)
+			}
+			cancel()
+			p.must(os.Rename(file+".aside", file))
 		}
 	})
 }

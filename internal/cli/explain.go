@@ -62,10 +62,22 @@ a change is proposed only after it was tried, in memory. nothing is changed`,
 // mostOffered is how many ids a shell is offered.
 const mostOffered = 20
 
+// logExplained is a log, without which nothing can be explained.
+func logExplained(env *Env) (*logState, error) {
+	s, err := findLog(env)
+	if err == nil {
+		err = s.gone("explain")
+	}
+	if err == nil && !s.segments {
+		err = s.noLog("explain")
+	}
+	return s, err
+}
+
 // newestIDs are the ids of the newest refusals, the newest first, each with what
 // it was about. A log that can't be read offers none: a shell asks here.
 func newestIDs(ctx context.Context, env *Env) (ids []string) {
-	s, err := logToRead(env, "explain")
+	s, err := logExplained(env)
 	if err != nil {
 		return nil
 	}
@@ -108,7 +120,7 @@ func (o *options) explainedText(ctx context.Context, env *Env, w *workspace, id 
 
 // explanationOf judges by w, or by the policy and the roots that are here.
 func (o *options) explanationOf(ctx context.Context, env *Env, w *workspace, id string) (*explanation, error) {
-	s, err := logToRead(env, "explain")
+	s, err := logExplained(env)
 	if err != nil {
 		return nil, err
 	}

@@ -66,6 +66,7 @@ type policyCase struct {
 	code          fault.Code
 	kinds         []string // of the steps; nil: one in the policy
 	stuck         bool     // nothing helps
+	nameless      bool     // the agent has no name, and so no rules of its own
 	setup         func(*place)
 }
 
@@ -118,7 +119,10 @@ func policyCases() map[string]policyCase {
 		"rule denies":       {user: "version: 1\nrules:\n  fs.create: deny\n", tool: "write_file", args: write("new"), code: denied},
 		"rule else":         {user: "version: 1\nrules: { fs.write: { \"docs/**\": allow, else: deny } }\n", tool: "write_file", args: write("a.txt"), code: denied},
 		"rule match":        {user: "version: 1\nrules: { fs.write: { \"*.txt\": ask, else: allow } }\n", tool: "write_file", args: write("a.txt"), code: ask},
-		"two matches":       {user: "version: 1\nrules: { fs.write: { \"*.txt\": ask, \"a*\": deny, else: allow } }\n", tool: "write_file", args: write("a.txt"), code: denied, kinds: two},
+		"two matches":       {user: "version: 1\nrules: { fs.write: { \"*.txt\": ask, \"a*\": deny, else: allow } }\n", tool: "write_file", args: write("a.txt"), code: denied},
+		"two, nameless":     {user: "version: 1\nrules: { fs.write: { \"*.txt\": ask, \"a*\": deny, else: allow } }\n", tool: "write_file", args: write("a.txt"), code: denied, kinds: two, nameless: true},
+		"else, nameless":    {user: "version: 1\nrules: { fs.write: { \"docs/**\": allow, else: deny } }\n", tool: "write_file", args: write("a.txt"), code: denied, nameless: true},
+		"shipped, nameless": {tool: "delete_file", args: remove("a.txt"), code: ask, nameless: true},
 		"rule of project":   {project: "version: 1\nrules: { fs.write: deny }\n", tool: "write_file", args: write("a.txt"), code: denied, kinds: project},
 		"both layers":       {user: "version: 1\nrules: { fs.write: ask }\n", project: "version: 1\nrules: { fs.write: ask }\n", tool: "write_file", args: write("a.txt"), code: ask, kinds: []string{advice.InPolicy, advice.InProject}},
 		"named root":        {user: "version: 1\nroots: { work: { path: . } }\nrules: { fs.write: ask }\n", tool: "write_file", args: write("a.txt"), code: ask},
@@ -128,6 +132,7 @@ func policyCases() map[string]policyCase {
 		// step 6
 		"default":          {user: "version: 1\ndefault: deny\n", tool: "read_text_file", args: read("a.txt"), code: denied},
 		"default asks":     {user: "version: 1\nrules: { fs.read: { \"docs/**\": allow } }\ndefault: ask\n", tool: "read_text_file", args: read("a.txt"), code: ask},
+		"nameless":         {user: "version: 1\ndefault: deny\n", tool: "read_text_file", args: read("a.txt"), code: denied, nameless: true},
 		"default, project": {project: "version: 1\ndefault: deny\n", tool: "read_text_file", args: read("a.txt"), code: denied, kinds: project},
 		// several names and actions
 		"an edit reads":    {user: "version: 1\nrules: { fs.read: deny }\n", tool: "edit_file", args: map[string]any{"path": "a.txt", "edits": []map[string]string{{"oldText": "a", "newText": "b"}}}, code: denied},
@@ -156,6 +161,9 @@ func TestExplainPolicy(t *testing.T) {
 				tt.setup(p)
 			}
 			args := []string{"--agent", "codex"}
+			if tt.nameless {
+				args = nil
+			}
 			if !strings.Contains(tt.user, "roots:") {
 				args = append(args, ".")
 			}
@@ -196,6 +204,35 @@ func TestExplainPolicy(t *testing.T) {
 			if got := p.serve(args...).call(tt.tool, tt.args); got != want.String() {
 				src, _ := os.ReadFile(p.user())
 				t.Errorf("afterwards: %s, want %v: %+v\n%s", got, want, x.Changes, src)
+			}
+		})
+	}
+}
+
+// TestExplainNarrowest: what is proposed for one agent says nothing about
+// another one, wherever the rule stands that decided.
+func TestExplainNarrowest(t *testing.T) {
+	for name, user := range map[string]string{
+		"shipped": "", "a file": "version: 1\nrules: { fs.delete: ask }\n", "a match": "version: 1\nrules: { fs.delete: { \"*.txt\": ask } }\n",
+		"default": "version: 1\nrules: { fs.delete: { \"b\": allow } }\ndefault: ask\n",
+		"others":  "version: 1\nagents: { cursor: { fs.read: allow }, codex: { fs.read: allow } }\n",
+		"known":   "version: 1\nagents:\n  codex:\n    fs.delete: { \"b\": allow }\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, map[string]string{"a.txt": "a", "b": "b"})
+			if user != "" {
+				p.put(p.user(), user)
+			}
+			x := p.serve("--agent", "codex", ".").refused(fault.PolicyAsk, "delete_file", remove("a.txt"))
+			p.follow(x.Changes)
+			for _, c := range []struct {
+				agent string
+				want  fault.Code
+			}{{"cursor", fault.PolicyAsk}, {"codex", fault.OK}} {
+				if got := p.serve("--agent", c.agent, ".").call("delete_file", remove("a.txt")); got != c.want.String() {
+					t.Errorf("%s: %s, want %v: %+v", c.agent, got, c.want, x.Changes)
+				}
 			}
 		})
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/state/audit"
 	"github.com/postern-gate/postern/internal/state/audit/segment"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 type rootJSON struct {
@@ -213,7 +214,7 @@ func (l *logJSON) measure(stateDir string) (size int64, err error) {
 		}
 		size += info.Size()
 		if i == len(segments)-1 {
-			f, err := os.OpenFile(s.Path, os.O_WRONLY|os.O_APPEND, 0)
+			f, err := regular.OpenFile(s.Path, os.O_WRONLY|os.O_APPEND, 0)
 			if err != nil {
 				return size, err
 			}

@@ -15,6 +15,6 @@
 // # Not guaranteed
 //
 // That the change is wise. The narrowest one is proposed where there is a
-// choice: a rule that names the one file. Where no file names the root, that is
+// choice: a rule of the agent's own that names the one file. Where no file names the root, that is
 // the name in every folder that is served; each step says how far it reaches.
 package advice

@@ -3,6 +3,9 @@
 package advice
 
 import (
+	"maps"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +17,9 @@ import (
 // or the default say.
 func (e *Editor) rule(q core.Request, r core.Reason, all bool) (Step, bool) {
 	l := e.layer(r.Pos.File)
+	if s, ok := e.forAgent(q, l, r, all); ok {
+		return s, true
+	}
 	if l == nil || r.Step == core.StepDefault {
 		return e.add(q, l, r.Pos, all)
 	}
@@ -94,6 +100,62 @@ func (e *Editor) add(q core.Request, l *policy.Layer, pos core.Position, all boo
 		s.Lines = []string{action + ": { " + quoted(name) + ": allow }"}
 	}
 	return s, true
+}
+
+// forAgent writes a rule of the agent's own, which holds for nobody else, where
+// that leads past what decided; else nothing is changed.
+func (e *Editor) forAgent(q core.Request, l *policy.Layer, r core.Reason, all bool) (Step, bool) {
+	agent, action := q.Subject.Agent, q.Action.String()
+	if agent == "" || r.Step == core.StepAgent || l != nil && l.Tighten {
+		return Step{}, false
+	}
+	before := e.parts
+	s := Step{Kind: InPolicy, File: r.Pos.File}
+	if l == nil {
+		s.File, s.New = e.file, e.own(false) < 0
+		i := e.own(true)
+		l = &e.parts.Layers[i]
+	}
+	rules, known := l.Agents[agent]
+	table, there := rules[q.Action]
+	name, was := e.pattern(q, all), l.Agents
+	table.Matches = append(slices.Clip(table.Matches), policy.Match{Pattern: policy.Pattern{Text: name}, Decision: core.Allow})
+	l.Agents = with(was, agent, with(rules, q.Action, table))
+	p, err := policy.Compile(e.parts.Config)
+	if err != nil || p.Evaluate(q).Reason == r {
+		l.Agents, e.parts = was, before
+		return Step{}, false
+	}
+	s.Text = "allow this name, or more by a wider pattern: it holds " + reach(name, agent)
+	switch line := quoted(name) + ": allow"; {
+	case there:
+		s.Under, s.Lines = []string{"agents", agent, action}, []string{line}
+	case known:
+		s.Under, s.Lines = []string{"agents", agent}, []string{action + ": { " + line + " }"}
+	default:
+		s.Under, s.Lines = []string{"agents"}, []string{key(agent) + ": { " + action + ": { " + line + " } }"}
+	}
+	return s, true
+}
+
+// with is a copy of the map with one more entry.
+func with[K comparable, V any](m map[K]V, k K, v V) map[K]V {
+	m = maps.Clone(m)
+	if m == nil {
+		m = map[K]V{}
+	}
+	m[k] = v
+	return m
+}
+
+// key is a name as a key of YAML, quoted where it could be read as something
+// else.
+func key(name string) string {
+	words := []string{"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
+	if regexp.MustCompile(`^[a-z][a-z0-9-]*$`).MatchString(name) && !slices.Contains(words, name) {
+		return name
+	}
+	return quoted(name)
 }
 
 // quoted is a text as YAML, in double quotes: Go's escapes are YAML's too, but
