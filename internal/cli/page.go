@@ -163,7 +163,7 @@ func (o *options) refusedByPage(w *workspace, state *enforce.State, f *fault.Err
 func (w *workspace) person(source string) enforce.Person {
 	return enforce.Person{
 		Subject: core.Subject{Source: source, Level: core.LevelSDK}, Decider: w.live,
-		Protect: append([]string{w.self}, w.live.Current().Files...),
+		Protect: append([]string{w.self}, w.live.Current().Places()...),
 	}
 }
 

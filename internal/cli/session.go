@@ -119,10 +119,7 @@ func (w *workspace) open(env *Env) error {
 func (w *workspace) openRoots(cfg *config.Config, as []config.Root) error {
 	var roots []*pathguard.Root
 	for _, r := range as {
-		root, err := pathguard.OpenRoot(r.Path, pathguard.Options{
-			Name: r.Name, Alias: r.Alias, Mounts: r.Mounts, DenyHardlinks: r.DenyHardlinks,
-			Forbidden: []string{w.stateDir},
-		})
+		root, err := r.Open(w.stateDir)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/glob"
+	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/policy"
 )
 
@@ -34,6 +35,14 @@ func (l *loader) placeRoots() error {
 		l.roots = append(l.roots, policy.Root{Name: r.Name, Alias: r.Alias, ReadOnly: r.ReadOnly, Homes: l.homes(r.Path), Pos: r.Pos})
 	}
 	return nil
+}
+
+// Open opens the folder as the root that it is here. The state directory is
+// neither it nor above it.
+func (r Root) Open(stateDir string) (*pathguard.Root, error) {
+	return pathguard.OpenRoot(r.Path, pathguard.Options{
+		Name: r.Name, Alias: r.Alias, Mounts: r.Mounts, DenyHardlinks: r.DenyHardlinks, Forbidden: []string{stateDir},
+	})
 }
 
 // names lists the roots for a person.
