@@ -24,8 +24,8 @@
 // is a pattern for a root that isn't there; what means something and has no
 // effect yet is a warning. Nothing is ignored in silence and nothing guessed.
 // Each error has a place, the source line and a caret, and all errors of a file
-// come at once. Environment and clock are passed in. A file that others can write is refused, except a
-// project's, which can't loosen anything.
+// come at once. Environment and clock are passed in. A file that others can write
+// or replace is refused, except a project's, which can't loosen anything.
 //
 // # Not guaranteed
 //
