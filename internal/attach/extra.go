@@ -47,9 +47,8 @@ func (f form) odd(got map[string]string) (names []string) {
 // mostOdd bounds how many odd names are told.
 const mostOdd = 5
 
-// Beside says for a person what is odd about an entry, "" for nothing. It can be
-// drawn as it is.
-func (a Attachment) Beside() string {
+// beside says what is odd about an entry, "" for nothing. It can be drawn as it is.
+func (a Attachment) beside() string {
 	var members, flags []string
 	for i, name := range a.Odd {
 		if i == mostOdd {

@@ -120,9 +120,6 @@ func guards(trust doctor.Trust, a attach.Attachment) (level, escapes string) {
 	if a.Foreign {
 		return core.LevelNone.String(), "everything: the entry has our name and runs another program"
 	}
-	if len(a.Odd) > 0 {
-		return unknown, "perhaps everything: the entry " + a.Beside()
-	}
 	switch program, err := trust.Program(a); {
 	case errors.Is(err, fs.ErrInvalid):
 		return unknown, "perhaps everything: the program is a relative path, which means another file in each folder"
@@ -131,11 +128,18 @@ func guards(trust doctor.Trust, a attach.Attachment) (level, escapes string) {
 	case !trust.Of(a, program):
 		return unknown, "perhaps everything: the program is neither this one nor one that init wrote there"
 	}
+	if doubt := a.Doubt(trust.World.Project); doubt != "" {
+		return unknown, "perhaps everything: the entry " + doubt
+	}
 	return core.LevelSDK.String(), a.Client.Own + ", unless they are turned off there (" + attach.ClientsPage + ")"
 }
 
-// mostArgs is how many arguments of an entry are shown.
-const mostArgs = 20
+// mostEntries and mostArgs are how many entries of a file, and of one how many
+// arguments, are shown to a person: a file can come with a project.
+const (
+	mostEntries = 20
+	mostArgs    = 20
+)
 
 // shared says which clients offer the servers of several folders to each of
 // their sessions.
@@ -153,7 +157,11 @@ func shared(attached []attach.Attachment) (lines []string) {
 	}
 	for _, name := range names {
 		if all := entries[name]; len(all) > 1 {
-			lines = append(lines, fmt.Sprintf("%s offers each of its sessions %d servers: one in a folder can use those of the others (%s)", name, len(all), strings.Join(all, ", ")))
+			n := len(all)
+			if n > mostEntries {
+				all = append(all[:mostEntries:mostEntries], "...")
+			}
+			lines = append(lines, fmt.Sprintf("%s offers each of its sessions %d servers: one in a folder can use those of the others (%s)", name, n, strings.Join(all, ", ")))
 		}
 	}
 	return lines
@@ -189,7 +197,15 @@ func weaker(cfg *config.Config) []string {
 }
 
 func (s *surroundings) print(line func(what, text string)) {
+	shown := map[[2]string]int{}
 	for _, a := range s.Agents {
+		of := [2]string{a.Client, a.File}
+		if shown[of]++; shown[of] > mostEntries {
+			if shown[of] == mostEntries+1 { // a file with thousands hides none of another one
+				line("agent", a.Name+", "+textsafe.Word(a.File)+": it has more entries: postern status --json")
+			}
+			continue
+		}
 		args := ""
 		for i, arg := range a.Args {
 			if i == mostArgs {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -65,20 +64,21 @@ func (l *look) checkClient(ctx context.Context, a attach.Attachment) Result {
 	}
 	t := l.trust()
 	program, err := t.Program(a)
+	doubt := a.Doubt(l.World.Project)
 	switch {
 	case errors.Is(err, fs.ErrInvalid):
 		return fail("look at it, then: postern init", "%s: its program %s is a relative path, which means another file in each folder", label(a), attach.Brief(a.Command))
 	case err != nil:
 		return fail("postern init", "%s: its program %s can't be found", label(a), attach.Brief(a.Command))
-	case len(a.Odd) > 0:
-		return warn("look at it", "%s %s: the client may start something else", label(a), a.Beside())
+	case doubt != "":
+		return warn("look at it", "%s %s: the client may start something else than a guard of this folder", label(a), doubt)
 	case !filepath.IsAbs(a.Command):
 		return warn("postern init", "%s: its program is named without a path, so PATH decides which one runs: %s", label(a), attach.Brief(program))
 	case attach.Installed(program) != nil:
 		return fail("install it, then: postern init", "%s: its program was made by go run and will be gone", label(a))
 	}
-	if who := changeable(program); who != "" {
-		return fail("put it where only you and root can write, then: postern init", "%s: %s: %s", label(a), attach.Brief(program), who)
+	if e := changeable(program, t.Accounts); e.how != "" {
+		return e.finding("put it where only you and root can write, then: postern init", "%s: %s: %s", label(a), attach.Brief(program), e.how)
 	}
 	if t.self(program) {
 		return pass("%s runs this program", label(a))
@@ -116,7 +116,7 @@ func onlyReads(args []string) bool {
 
 func (l *look) versionOf(ctx context.Context, program string) (string, bool) {
 	cmd := exec.CommandContext(ctx, program, "version", "--json")
-	cmd.Env = os.Environ()
+	cmd.Env = environment()
 	out, err := cmd.Output()
 	var v struct{ Postern string }
 	return v.Postern, err == nil && json.Unmarshal(out, &v) == nil && v.Postern != ""
@@ -142,6 +142,7 @@ func checkClientLines(ctx context.Context, l *look) []Result {
 func (l *look) checkClientLine(ctx context.Context, a attach.Attachment) Result {
 	t := l.trust()
 	program, err := t.Program(a)
+	doubt := a.Doubt(l.World.Project)
 	switch {
 	case errors.Is(err, fs.ErrInvalid):
 		return skip("%s: a relative path is not started from here", label(a))
@@ -149,8 +150,8 @@ func (l *look) checkClientLine(ctx context.Context, a attach.Attachment) Result 
 		return skip("%s: there is no such program", label(a))
 	case !t.Of(a, program):
 		return skip("%s: %s is not started from here", label(a), attach.Brief(program))
-	case len(a.Odd) > 0:
-		return skip("%s %s, and is not started from here", label(a), a.Beside())
+	case doubt != "":
+		return skip("%s %s, and is not started from here", label(a), doubt)
 	case !onlyReads(a.Args):
 		return skip("%s does more than serve on stdio, and is not started from here", label(a))
 	case ctx.Err() != nil:
@@ -181,11 +182,21 @@ func checkOwnTools(_ context.Context, l *look) []Result {
 // obeys; writing its files is writing ordinary ones.
 func checkGit(ctx context.Context, l *look) []Result {
 	git, err := l.lookPath("git")
+	t := l.trust()
+	switch {
+	case err != nil:
+		return one(skip("there is no git"))
+	case t.Unknown:
+		return one(skip("git is not asked while the policy is not valid: which folders agents change isn't known"))
+	case !t.outside(git):
+		return one(skip("git is %s, which somebody else could have put there, and is not started from here", attach.Brief(git)))
+	}
+	program, err := filepath.EvalSymlinks(git) // and no link that leads elsewhere in the meantime
 	if err != nil {
 		return one(skip("there is no git"))
 	}
-	cmd := exec.CommandContext(ctx, git, "config", "--get", "safe.bareRepository")
-	cmd.Dir = string(filepath.Separator)
+	cmd := exec.CommandContext(ctx, program, "config", "--get", "safe.bareRepository")
+	cmd.Args[0], cmd.Dir, cmd.Env = "git", string(filepath.Separator), environment()
 	out, err := cmd.Output()
 	if err == nil && strings.TrimSpace(string(out)) == "explicit" {
 		return one(pass("git obeys no repository that hides in a folder (safe.bareRepository is explicit)"))

@@ -81,7 +81,7 @@ func TestDeploy(t *testing.T) {
 		{3, func(m *machine) {
 			m.put(filepath.Join(m.project, ".cursor/rules"), "", 0o600)
 		}, Warn, "not attached: Cursor"},
-		{3, func(m *machine) { m.mcp(m.o.Self, "serve", ".") }, Skipped, "can't be seen from here"},
+		{3, func(m *machine) { m.mcp(m.o.Self, "serve", "--agent", "claude-code", m.project) }, Skipped, "can't be seen from here"},
 		{4, func(*machine) {}, Pass, "deleting is not allowed"},
 		{4, func(m *machine) { m.policy("version: 1\nrules: { fs.delete: allow }\n") }, Warn, "deleting is allowed"},
 		{5, func(*machine) {}, Skipped, "no hook"},

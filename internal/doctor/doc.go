@@ -9,7 +9,7 @@
 // takes too long is given up and says so. A program that a client's file names
 // is started only if it is this one, or one of the same name that nobody but
 // this user and root can change; it gets a state directory of its own for that
-// moment, and is ended afterwards.
+// moment, and is ended afterwards. The same holds for git.
 //
 // # Not guaranteed
 //

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -76,6 +77,22 @@ func (m *machine) open() string {
 	return d.Path()
 }
 
+// shared lets the group of a folder write it. Members are who else is in that
+// group, "-" for one that nobody knows.
+func (m *machine) shared(dir, members string) {
+	m.Helper()
+	m.must(os.Chmod(dir, 0o775))
+	info, err := os.Stat(dir)
+	m.must(err)
+	gid := info.Sys().(*syscall.Stat_t).Gid
+	m.o.Policy.Accounts = filepath.Join(m.box, "accounts")
+	m.put(filepath.Join(m.o.Policy.Accounts, "passwd"), fmt.Sprintf("me:x:%d:%d::/:\n", os.Geteuid(), gid), 0o644)
+	if members == "-" {
+		gid++
+	}
+	m.put(filepath.Join(m.o.Policy.Accounts, "group"), fmt.Sprintf("me:x:%d:%s\n", gid, strings.TrimPrefix(members, "-")), 0o644)
+}
+
 // of are the findings of one check.
 func (m *machine) of(name string) []Result {
 	m.Helper()
@@ -130,14 +147,14 @@ func (m *machine) user(command string, args ...string) {
 
 // odd makes an entry of this program in the project, with more members.
 func (m *machine) odd(members string) {
-	m.put(filepath.Join(m.project, ".mcp.json"), fmt.Sprintf(`{"mcpServers":{"postern":{"command":%q,"args":["serve","."],%s}}}`, m.o.Self, members), 0o600)
+	m.put(filepath.Join(m.project, ".mcp.json"), fmt.Sprintf(`{"mcpServers":{"postern":{"command":%q,"args":["serve","--agent","claude-code",%q],%s}}}`, m.o.Self, m.project, members), 0o600)
 }
 
 // link makes a link to this program in the project, and an entry that names it.
 func (m *machine) link(name string) {
 	at := filepath.Join(m.project, name)
 	m.must(os.MkdirAll(filepath.Dir(at), 0o755), os.Symlink(m.o.Self, at))
-	m.mcp(at, "serve", ".")
+	m.mcp(at, "serve", "--agent", "claude-code", m.project)
 }
 
 // TestFindings: each check finds what is wrong, and on the same machine without
@@ -152,6 +169,9 @@ func TestFindings(t *testing.T) {
 		{"program", func(*machine) {}, Pass, "version v1"},
 		{"program", func(m *machine) { m.must(os.Chmod(m.o.Self, 0o777)) }, Fail, "others can write it"},
 		{"program", func(m *machine) { m.must(os.Chmod(filepath.Dir(m.o.Self), 0o777)) }, Fail, "somebody else can replace it"},
+		{"program", func(m *machine) { m.shared(filepath.Dir(m.o.Self), "") }, Pass, "version v1"},
+		{"program", func(m *machine) { m.shared(filepath.Dir(m.o.Self), "mate") }, Fail, "somebody else can replace it"},
+		{"program", func(m *machine) { m.shared(filepath.Dir(m.o.Self), "-") }, Warn, "who is in it can't be told"},
 		{"program", func(m *machine) {
 			m.o.Self = filepath.Join(m.box, "go-build123", "b001", "exe", "postern")
 			m.put(m.o.Self, "", 0o755)
@@ -186,6 +206,23 @@ func TestFindings(t *testing.T) {
 			m.must(os.Chmod(filepath.Join(m.project, ".postern"), 0o777))
 		}, Warn, "somebody else can replace it"},
 
+		{"policy", func(m *machine) {
+			m.policy("version: 1\n")
+			m.shared(filepath.Join(m.home, ".config/postern"), "")
+		}, Pass, "nobody else can change it"},
+		{"policy", func(m *machine) {
+			m.policy("version: 1\n")
+			m.shared(filepath.Join(m.home, ".config/postern"), "mate")
+		}, Fail, "others can replace the file"},
+		{"policy", func(m *machine) {
+			m.policy("version: 1\n")
+			m.shared(filepath.Join(m.home, ".config"), "mate") // not its own folder, but one above
+		}, Warn, "its examples hold, but somebody else can replace it"},
+		{"policy", func(m *machine) {
+			m.policy("version: 1\n")
+			m.shared(filepath.Join(m.home, ".config/postern"), "-")
+		}, Warn, "who is in it can't be told"},
+
 		{"project-policy", func(*machine) {}, Skipped, "no project has one"},
 		{"project-policy", func(m *machine) {
 			m.put(filepath.Join(m.project, ".postern/policy.yaml"), "version: 1\nrules: { fs.write: deny }\n", 0o600)
@@ -198,6 +235,11 @@ func TestFindings(t *testing.T) {
 		{"roots", func(m *machine) { m.o.Policy.Dirs = []string{m.home} }, Warn, "the home folder"},
 		{"roots", func(m *machine) { m.o.Policy.Dirs = []string{"/"} }, Warn, "everything on this machine"},
 
+		{"roots", func(m *machine) {
+			m.o.Policy.Dirs = []string{filepath.Join(m.box, "\xff")}
+			m.must(os.Mkdir(m.o.Policy.Dirs[0], 0o755))
+		}, Fail, "can't be served: "},
+
 		{"state", func(*machine) {}, Skipped, "not made yet"},
 		{"state", func(m *machine) { m.open() }, Pass, "yours alone"},
 		{"state", func(m *machine) { m.must(os.Chmod(m.open(), 0o750)) }, Fail, "open to other users"},
@@ -206,12 +248,22 @@ func TestFindings(t *testing.T) {
 
 		{"log", func(m *machine) { m.open() }, Skipped, "nothing is recorded yet"},
 		{"log", func(m *machine) { m.record(3) }, Pass, "000001.jsonl is as it was signed"},
+		{"log", func(m *machine) {
+			m.record(3)
+			m.must(os.Remove(filepath.Join(m.state, "checkpoint")))
+		}, Warn, "whether the end of the log is missing can't be told"},
 		{"log", func(m *machine) { m.tamper(m.record(3)) }, Fail, "audit.broken: "},
 		{"log", func(m *machine) { m.put(filepath.Join(m.open(), "audit", "000001.jsonl"), "{}\n", 0o600) }, Fail, "the key of the log is gone"},
 		{"log", func(m *machine) {
 			m.put(filepath.Join(m.open(), "audit", "000001.jsonl"), "{}\n", 0o600)
 			m.put(filepath.Join(m.state, "version"), "1\n", 0o600)
 		}, Skipped, "of an earlier release"},
+		{"signed", func(m *machine) { m.open() }, Skipped, "nothing is signed yet"},
+		{"signed", func(m *machine) { m.record(3) }, Pass, "no process lives"},
+		{"signed", func(m *machine) {
+			m.record(3)
+			m.must(os.Remove(filepath.Join(m.state, "checkpoint")))
+		}, Warn, "the file checkpoint is gone"},
 		{"signed", func(m *machine) { m.put(filepath.Join(m.open(), "version"), "1\n", 0o600) }, Skipped, "of an earlier release"},
 
 		{"clock", func(m *machine) {
@@ -241,31 +293,34 @@ func TestFindings(t *testing.T) {
 		}, Fail, "others can read the token"},
 
 		{"clients", func(*machine) {}, Skipped, "postern init does that"},
-		{"clients", func(m *machine) { m.mcp(m.o.Self, "serve", ".") }, Pass, "runs this program"},
-		{"clients", func(m *machine) { m.mcp("/absent/postern", "serve", ".") }, Fail, "can't be found"},
+		{"clients", func(m *machine) { m.mcp(m.o.Self, "serve", "--agent", "claude-code", m.project) }, Pass, "runs this program"},
+		{"clients", func(m *machine) { m.mcp("/absent/postern", "serve", "--agent", "claude-code", m.project) }, Fail, "can't be found"},
 		{"clients", func(m *machine) { m.mcp("/bin/sh", "-c", "true") }, Warn, "runs something else"},
 		{"clients", func(m *machine) {
 			m.put(filepath.Join(m.box, "old/postern"), "#!/bin/sh\necho '{\"postern\":\"v0\"}'\n", 0o755)
-			m.user(filepath.Join(m.box, "old/postern"), "serve", ".")
+			m.user(filepath.Join(m.box, "old/postern"), "serve", "--agent", "cursor", m.project)
 		}, Warn, "is version v0, and this is v1"},
 		{"clients", func(m *machine) {
 			m.put(filepath.Join(m.box, "old/postern"), "#!/bin/sh\necho\n", 0o755)
-			m.user(filepath.Join(m.box, "old/postern"), "serve", ".")
+			m.user(filepath.Join(m.box, "old/postern"), "serve", "--agent", "cursor", m.project)
 		}, Fail, "doesn't tell its version"},
 		{"clients", func(m *machine) { m.put(filepath.Join(m.project, ".mcp.json"), "{", 0o600) }, Warn, ".mcp.json"},
-		{"clients", func(m *machine) { m.mcp("./bin/postern", "serve", ".") }, Fail, "its program ./bin/postern is a relative path"},
+		{"clients", func(m *machine) { m.mcp("./bin/postern", "serve", "--agent", "claude-code", m.project) }, Fail, "its program ./bin/postern is a relative path"},
 		{"clients", func(m *machine) { m.link("bin/postern") }, Warn, "which is not this program"},
 		{"clients", func(m *machine) { m.odd(`"env":{"XDG_CONFIG_HOME":"/x"}`) }, Warn, "has members that init doesn't write: env: "},
 		{"clients", func(m *machine) { m.odd(`"type":"http","url":"http://x"`) }, Warn, "init doesn't write: type, url: "},
 		{"clients", func(m *machine) { m.odd(`"disabled":true`) }, Warn, "init doesn't write: disabled: "},
 		{"clients", func(m *machine) { m.odd(`"type":"stdio"`) }, Pass, "runs this program"}, // the control
-		{"clients", func(m *machine) { m.mcp(m.o.Self, "serve", "--policy=p.yaml", ".") }, Warn, "has flags that init doesn't write: --policy"},
+		{"clients", func(m *machine) { m.mcp(m.o.Self, "serve", "--agent", "claude-code", "--policy=p.yaml", m.project) }, Warn, "has flags that init doesn't write: --policy"},
+		{"clients", func(m *machine) { m.mcp(m.o.Self, "serve", "--agent", "claude-code", "/") }, Warn, "serves another folder than this one: /"},
+		{"clients", func(m *machine) { m.mcp(m.o.Self, "serve", "--agent", "cursor", m.project) }, Warn, "is for the agent cursor, and its client is claude-code"},
+		{"client-line", func(m *machine) { m.mcp(m.o.Self, "serve", "--agent", "claude-code", m.project, "/etc") }, Skipped, "another folder than this one: /etc, and is not started"},
 		{"client-line", func(m *machine) { m.odd(`"env":{"POSTERN_STATE":"/x"}`) }, Skipped, "init doesn't write: env, and is not started"},
 
-		{"client-line", func(m *machine) { m.mcp(m.o.Self, "serve", "--http", "auto", ".") }, Skipped, "not started from here"},
-		{"client-line", func(m *machine) { m.mcp(m.o.Self, "serve", ".") }, Fail, "it doesn't answer"},
+		{"client-line", func(m *machine) { m.mcp(m.o.Self, "serve", "--agent", "claude-code", "--http", "auto", m.project) }, Skipped, "not started from here"},
+		{"client-line", func(m *machine) { m.mcp(m.o.Self, "serve", "--agent", "claude-code", m.project) }, Fail, "it doesn't answer"},
 
-		{"own-tools", func(m *machine) { m.mcp(m.o.Self, "serve", ".") }, Warn, "its own Read, Edit, Write and Bash"},
+		{"own-tools", func(m *machine) { m.mcp(m.o.Self, "serve", "--agent", "claude-code", m.project) }, Warn, "its own Read, Edit, Write and Bash"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.check+" "+tc.text, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ func (l *look) tryLine(ctx context.Context, a attach.Attachment, program string)
 	defer os.RemoveAll(state)
 	cmd := exec.CommandContext(ctx, program, a.Args...)
 	cmd.Dir = l.World.Project
-	cmd.Env = append(os.Environ(), "POSTERN_STATE="+filepath.Join(state, "state"))
+	cmd.Env = append(environment(), "POSTERN_STATE="+filepath.Join(state, "state"))
 	cmd.WaitDelay = time.Second
 	var said strings.Builder
 	cmd.Stderr = &limitedWriter{to: &said, left: 4 << 10}
@@ -54,6 +55,15 @@ func (l *look) tryLine(ctx context.Context, a attach.Attachment, program string)
 		return fail(shellLine(program, a.Args), "%s", text)
 	}
 	return pass("%s: it starts, offers its tools, and refuses what nobody may read; tried with an empty log of its own", label(a))
+}
+
+// environment is what a program is started with: this one's, without what makes a
+// loader or a shell take code from a folder. A project's settings may have set it.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "DYLD_") || name == "BASH_ENV" || name == "ENV"
+	})
 }
 
 // spoken is what a program said on stderr, in one line: without the pictures of

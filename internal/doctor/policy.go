@@ -40,8 +40,8 @@ func checkPolicy(_ context.Context, l *look) []Result {
 		return append(all, pass("the shipped default, no file"))
 	}
 	for _, f := range l.cfg.Files {
-		if who := changeable(f); who != "" { // a project's own: a start refuses any other one
-			all = append(all, warn("let nobody but you write it: chmod go-w "+textsafe.Word(f), "%s is valid and its examples hold, but %s", f, who))
+		if e := changeable(f, l.Policy.Accounts); e.how != "" { // a start refuses only what is sure, and not of a project's own
+			all = append(all, warn("let nobody but you write it: chmod go-w "+textsafe.Word(e.at), "%s is valid and its examples hold, but %s", f, e.how))
 			continue
 		}
 		all = append(all, pass("%s is valid, its examples hold, and nobody else can change it", f))
@@ -117,10 +117,21 @@ func checkRoots(_ context.Context, l *look) []Result {
 		case l.World.Home != "" && sameFile(r.Path, l.World.Home):
 			all = append(all, warn("serve the folder of the project", "%s is the home folder: all that programs keep there is within reach of a rule that fails", at))
 		default:
-			all = append(all, pass("%s", at))
+			all = append(all, l.openable(r, at))
 		}
 	}
 	return all
+}
+
+// openable tries what a start does with a root that is there.
+func (l *look) openable(r config.Root, at string) Result {
+	root, err := r.Open(l.Policy.StateDir)
+	if err != nil {
+		f := fault.As(err)
+		return fail(f.Next(), "%s can't be served: %s", at, f.Because())
+	}
+	_ = root.Close() // nothing was written
+	return pass("%s", at)
 }
 
 // checkKernel: by which calls a root is guarded, and on what it lies.

@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/attach"
+	"github.com/postern-gate/postern/internal/config/access"
 )
 
 // checkProgram: whoever can replace the program is the guard.
@@ -16,8 +18,8 @@ func checkProgram(_ context.Context, l *look) []Result {
 	if attach.Installed(l.Self) != nil {
 		return one(warn("go install ./cmd/postern, and run that one", "%s is a temporary program of go run: no client can start it later", l.Self))
 	}
-	if who := changeable(l.Self); who != "" {
-		return one(fail("put it where only you and root can write, as with: install -m 755 "+l.Self+" ~/.local/bin/postern", "%s: %s", l.Self, who))
+	if e := changeable(l.Self, l.Policy.Accounts); e.how != "" {
+		return one(e.finding("put it where only you and root can write, as with: install -m 755 "+l.Self+" ~/.local/bin/postern", "%s: %s", l.Self, e.how))
 	}
 	at, err := l.lookPath("postern")
 	switch {
@@ -46,32 +48,52 @@ func sameFile(a, b string) bool {
 	return err1 == nil && err2 == nil && os.SameFile(one, two)
 }
 
-// changeable says how somebody else than this user and root could change the
-// file or put another one in its place, "" where nobody can.
-func changeable(path string) string {
+// exposure is how somebody else than this user and root could change a file or
+// put another one in its place. The zero value is that nobody can.
+type exposure struct {
+	how  string
+	at   string // whose mode says so
+	sure bool   // false where it can't be told who is in a group
+}
+
+// finding is a failure, or a warning of what isn't sure.
+func (e exposure) finding(hint, format string, a ...any) Result {
+	if !e.sure {
+		return warn("look who is in that group, or: chmod g-w "+textsafe.Word(e.at), format, a...)
+	}
+	return fail(hint, format, a...)
+}
+
+// changeable says how a file is exposed, by its own mode and by the folders above.
+// Accounts is as in config.Options.
+func changeable(path, accounts string) exposure {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return "it can't be found"
+		return exposure{"it can't be found", path, true}
 	}
 	info, err := os.Stat(real)
 	switch {
 	case err != nil || !info.Mode().IsRegular():
-		return "it is not a file"
+		return exposure{"it is not a file", real, true}
 	case info.Mode().Perm()&0o022 != 0 && posix:
-		return "others can write it"
+		return exposure{"others can write it", real, true}
 	case foreign(info):
-		return "it belongs to another user"
+		return exposure{"it belongs to another user", real, true}
 	}
+	var doubt exposure
 	for dir := filepath.Dir(real); ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
 		if err != nil {
-			return "its folder can't be looked at"
+			return exposure{"its folder can't be looked at", dir, true}
 		}
-		if posix && info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 || foreign(info) {
-			return "somebody else can replace it, in " + dir
+		switch others := access.Folder(info, accounts); {
+		case foreign(info), others == access.Anybody, others == access.Members:
+			return exposure{"somebody else can replace it, in " + dir, dir, true}
+		case others == access.Unknown && doubt.how == "":
+			doubt = exposure{"a group can replace it, and who is in it can't be told, in " + dir, dir, false}
 		}
 		if dir == filepath.Dir(dir) {
-			return ""
+			return doubt
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/postern-gate/postern/internal/state/disk"
 	"github.com/postern-gate/postern/internal/state/endpoint"
 	"github.com/postern-gate/postern/internal/state/live"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 const (
@@ -43,7 +44,7 @@ func (l *look) made() bool {
 // earlier reports whether the state directory has the layout of an earlier
 // release: its log is signed in another way, which the next start mends.
 func (l *look) earlier() bool {
-	version, _ := os.ReadFile(filepath.Join(l.Policy.StateDir, "version")) // what can't be read is another finding
+	version, _ := regular.Read(filepath.Join(l.Policy.StateDir, "version")) // what can't be read is another finding
 	return strings.TrimSpace(string(version)) == "1"
 }
 
@@ -116,8 +117,17 @@ func checkLog(ctx context.Context, l *look) []Result {
 		return one(fail(verify, "%s: %s", fault.CodeOf(err), fault.As(err).Because()))
 	case len(all) == 0:
 		return one(skip("nothing is recorded yet"))
+	case l.forgotten():
+		return one(warn(verify, "%s goes on from the checkpoints that it holds, but the file checkpoint, which remembers the last one, is gone: whether the end of the log is missing can't be told", all[len(all)-1].Path))
 	}
 	return one(pass("%s is as it was signed%s", all[len(all)-1].Path, older(len(all)-1)))
+}
+
+// forgotten reports whether a log is there and what was signed last isn't
+// remembered. It is from the first record on.
+func (l *look) forgotten() bool {
+	last, err := audit.LastSigned(l.Policy.StateDir)
+	return err == nil && last == nil
 }
 
 // older says what a look at the newest segment leaves out.
@@ -158,8 +168,11 @@ func checkSigned(ctx context.Context, l *look) []Result {
 	}
 	_, segment, err := l.newest()
 	signed, err2 := os.Stat(filepath.Join(l.Policy.StateDir, "checkpoint"))
-	if err != nil || err2 != nil {
+	switch {
+	case err != nil:
 		return one(skip("nothing is signed yet"))
+	case err2 != nil:
+		return one(warn("start a server: it remembers what it signs next", "what was signed last is not remembered: the file checkpoint is gone"))
 	}
 	processes, err := live.Open(l.Policy.StateDir).List(ctx)
 	if err != nil {
@@ -200,7 +213,7 @@ func checkClock(_ context.Context, l *look) []Result {
 
 // lastTime is the time of the last whole record of a segment.
 func lastTime(path string, size int64) (at time.Time, ok bool) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return at, false
 	}

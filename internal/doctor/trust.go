@@ -25,6 +25,8 @@ type Trust struct {
 	Places []string
 	// Unknown says that nobody can tell which folders are served.
 	Unknown bool
+	// Accounts is as in config.Options.
+	Accounts string
 }
 
 // Program is the file that an entry's command means: an absolute path, or a bare
@@ -57,7 +59,7 @@ func (t Trust) Of(a attach.Attachment, program string) bool {
 		return true
 	}
 	name := strings.TrimSuffix(filepath.Base(program), ".exe")
-	if t.Unknown || name != "postern" || changeable(program) != "" || t.inside(program) {
+	if name != "postern" || !t.outside(program) {
 		return false
 	}
 	return !a.InProject || attach.Remembers(t.StateDir, t.World.Project, a)
@@ -67,6 +69,12 @@ func (t Trust) Of(a attach.Attachment, program string) bool {
 // is another one tomorrow.
 func (t Trust) self(program string) bool {
 	return filepath.Clean(program) == filepath.Clean(t.Self) || sameFile(program, t.Self) && !t.inside(program)
+}
+
+// outside reports whether no agent and nobody but this user and root can have put
+// the program there, as far as can be told.
+func (t Trust) outside(program string) bool {
+	return !t.Unknown && changeable(program, t.Accounts).how == "" && !t.inside(program)
 }
 
 // inside reports whether the program, or the link to it, lies beneath one of the
@@ -118,6 +126,6 @@ func (l *look) trust() Trust {
 		roots = l.cfg.Roots
 	}
 	t := NewTrust(l.Self, l.Policy.StateDir, l.Policy.WorkDir, l.World, roots)
-	t.Unknown = l.cfg == nil
+	t.Unknown, t.Accounts = l.cfg == nil, l.Policy.Accounts
 	return t
 }

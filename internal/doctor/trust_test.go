@@ -53,11 +53,11 @@ func TestNothingForeignIsStarted(t *testing.T) {
 		if p.command == "" {
 			p.command = program
 		}
-		write := m.user
+		write, agent := m.user, "cursor"
 		if p.inProject {
-			write = m.mcp
+			write, agent = m.mcp, "claude-code"
 		}
-		write(p.command, "serve", ".")
+		write(p.command, "serve", "--agent", agent, m.project)
 		for _, r := range slices.Concat(m.of("clients"), m.of("client-line")) {
 			if what != "its control" && (r.Status == Pass || strings.Contains(r.Hint, "run it")) {
 				t.Errorf("%s: %+v", what, r)
@@ -66,6 +66,46 @@ func TestNothingForeignIsStarted(t *testing.T) {
 		_, err := os.Stat(trace)
 		if started := err == nil; started != (what == "its control") {
 			t.Errorf("%s: started %v", what, started)
+		}
+	}
+}
+
+// TestForeignGitIsNotAsked: a project's settings can put a program of their own
+// before the system's git, or a library before those of git.
+func TestForeignGitIsNotAsked(t *testing.T) {
+	type place struct {
+		lies   string // beneath the box
+		link   string // what leads there, "" for nothing
+		mode   os.FileMode
+		broken bool // the policy
+	}
+	for what, p := range map[string]place{
+		"its control":             {lies: "tools/git"},
+		"in the project":          {lies: "project/bin/git"},
+		"a link in the project":   {lies: "tools/git", link: "project/bin/git"},
+		"a link into the project": {lies: "project/bin/git", link: "tools/git"},
+		"open to others":          {lies: "tools/git", mode: 0o777},
+		"of unknown folders":      {lies: "tools/git", broken: true},
+	} {
+		m := newMachine(t)
+		trace, at := filepath.Join(m.box, "started"), filepath.Join(m.box, p.lies)
+		m.put(at, "#!/bin/sh\necho \"$LD_LIBRARY_PATH\" > "+trace+"\n", max(p.mode, 0o755))
+		if p.link != "" {
+			at = filepath.Join(m.box, p.link)
+			m.must(os.MkdirAll(filepath.Dir(at), 0o755), os.Symlink(filepath.Join(m.box, p.lies), at))
+		}
+		if p.broken {
+			m.policy("nonsense")
+		}
+		t.Setenv("LD_LIBRARY_PATH", m.project)
+		m.o.World.LookPath = func(string) (string, error) { return at, nil }
+		r := m.of("git")[0]
+		said, err := os.ReadFile(trace)
+		if started := err == nil; started != (what == "its control") || !started && (r.Status != Skipped || r.Text == "there is no git") {
+			t.Errorf("%s: started %v, %+v", what, started, r)
+		}
+		if strings.TrimSpace(string(said)) != "" {
+			t.Errorf("it was started with the library path %q", said)
 		}
 	}
 }
@@ -104,7 +144,7 @@ func TestNamesInLines(t *testing.T) {
 		strings.Repeat("a", 2<<20):                          "Claude Code, " + strings.Repeat("a", 80) + "... in ",
 	} {
 		m := newMachine(t)
-		m.put(filepath.Join(m.project, ".mcp.json"), fmt.Sprintf(`{"mcpServers":{%q:{"command":%q,"args":["serve","."]}}}`, name, m.o.Self), 0o600)
+		m.put(filepath.Join(m.project, ".mcp.json"), fmt.Sprintf(`{"mcpServers":{%q:{"command":%q,"args":["serve","--agent","claude-code",%q]}}}`, name, m.o.Self, m.project), 0o600)
 		if r := m.of("clients")[0]; !strings.HasPrefix(r.Text, want) || r.Status != Pass || len(r.Text) > 1000 {
 			t.Errorf("%.200s, want %q", r.Text, want)
 		}
@@ -120,7 +160,7 @@ func TestManyEntries(t *testing.T) {
 			all = append(all, fmt.Sprintf(`"p%d":{"command":%q,"args":["serve","."]}`, i, m.o.Self))
 		}
 		m.put(filepath.Join(m.project, ".mcp.json"), `{"mcpServers":{`+strings.Join(all, ",")+`}}`, 0o600)
-		m.user("/absent/postern", "serve", ".")
+		m.user("/absent/postern", "serve", "--agent", "cursor", m.project)
 		found := m.of("clients")
 		told := slices.ContainsFunc(found, func(r Result) bool { return strings.Contains(r.Text, "more than 20 entries") })
 		other := slices.ContainsFunc(found, func(r Result) bool { return strings.Contains(r.Text, "/absent/postern") })
@@ -138,7 +178,7 @@ func TestInterruptedTakesAway(t *testing.T) {
 	m.must(os.Mkdir(tmp, 0o700))
 	t.Setenv("TMPDIR", tmp)
 	m.put(m.o.Self, "#!/bin/sh\nexec sleep 60\n", 0o755)
-	m.mcp(m.o.Self, "serve", ".")
+	m.mcp(m.o.Self, "serve", "--agent", "claude-code", m.project)
 	m.o.CheckTime = time.Minute
 	l := newLook(m.o)
 	ctx, stop := context.WithCancel(t.Context())
