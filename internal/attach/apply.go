@@ -42,11 +42,11 @@ func (p *Plan) Apply(ctx context.Context, stateDir string) error {
 		}
 	}
 	if !p.undo {
-		return nil
+		return p.sign(b)
 	}
 	for _, r := range p.done {
 		for _, dir := range slices.Backward(slices.Sorted(slices.Values(r.Dirs))) {
-			p.disk.dropDir(dir, r.InProject)
+			p.disk.dropDir(dir)
 		}
 		b.drop(r)
 	}
@@ -60,6 +60,24 @@ func (p *Plan) remember(b *book) error {
 			b.note(c)
 		}
 		b.expect(c)
+	}
+	return b.save()
+}
+
+// sign notes which files the policies are that were made: one that reads the same
+// and is another file came with another project.
+func (p *Plan) sign(b *book) error {
+	for _, c := range p.Changes {
+		if c.Client != "" {
+			continue
+		}
+		now, err := p.disk.read(file{c.Path, c.InProject, true})
+		if err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(b.Files, record{Path: c.Path}.same); i >= 0 {
+			b.Files[i].Print = now.print.String()
+		}
 	}
 	return b.save()
 }
@@ -89,7 +107,7 @@ func (p *Plan) unnote(b *book, before []record, failed []Change) {
 				continue // the error came after the effect
 			}
 			for _, dir := range slices.Backward(c.spot.missing) {
-				p.disk.dropDir(dir, c.InProject)
+				p.disk.dropDir(dir)
 			}
 		}
 		r := record{Path: c.Path, Entry: c.Entry}

@@ -33,8 +33,9 @@ type spot struct {
 	print   pathguard.Fingerprint
 }
 
-// disk opens files beneath the project, whose links are not followed, and of
-// the home folder, where a link is followed to the file that is meant.
+// disk opens files beneath the project, whose links are not followed though the
+// file is one of the user's, and elsewhere, where a link is followed to the file
+// that is meant.
 type disk struct {
 	project string
 	roots   map[string]*pathguard.Workspace
@@ -48,6 +49,12 @@ func (d *disk) close() {
 			_ = r.Close() // nothing was written through it
 		}
 	}
+}
+
+// holds reports whether a path is beneath the project.
+func (d *disk) holds(path string) bool {
+	rel, err := filepath.Rel(d.project, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // file is a place of a client's file, or of a policy, which no client has.
@@ -75,7 +82,7 @@ func (c Client) files(w World) []file {
 func (d *disk) read(f file) (*spot, error) {
 	s := &spot{path: f.path, project: f.project, policy: f.policy}
 	root, real := d.project, f.path
-	if !f.project {
+	if !d.holds(f.path) {
 		var err error
 		if real, err = resolve(f.path); err != nil {
 			return nil, d.refused(s, err)
@@ -210,8 +217,8 @@ func (d *disk) refused(s *spot, err error) error {
 	}
 	switch {
 	case s.policy:
-		refusedPolicy(&f, s.project)
-	case f.Code == fault.PathSymlink && s.project:
+		refusedPolicy(&f, d.holds(s.path))
+	case f.Code == fault.PathSymlink && d.holds(s.path):
 		f.Rule = linked
 		f.Hint = "replace the link by the file itself, or leave its client out: postern init --client ID"
 	case f.Code == fault.PathSymlink && f.Hint != "":
@@ -318,9 +325,9 @@ func (d *disk) mkdir(s *spot, dir string, mode fs.FileMode) error {
 }
 
 // dropDir removes a directory that init made, if nothing is in it.
-func (d *disk) dropDir(dir string, inProject bool) {
+func (d *disk) dropDir(dir string) {
 	root := d.project
-	if !inProject {
+	if !d.holds(dir) {
 		root = existing(filepath.Dir(dir))
 	}
 	if name, err := d.parse(root, dir); err == nil {

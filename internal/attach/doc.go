@@ -12,11 +12,13 @@
 //     be edited without a guess is refused with its place, and then nothing is.
 //   - An entry of our name that isn't ours is neither overwritten nor trusted.
 //   - In a project, which may be somebody else's, no link is followed and nothing
-//     but a regular file is opened. In the home folder a link is followed and its
-//     target replaced, so that it stays a link.
+//     but a regular file is opened, whosever file it is. Elsewhere a link is
+//     followed and its target replaced, so that it stays a link.
 //   - A file is compared with what was planned right before it is replaced.
 //   - What was added is remembered, so that exactly this can be taken out again,
-//     also when the rest of the file has changed meanwhile. In a file of the user
+//     also when the rest of the file has changed meanwhile. An entry that others
+//     have changed since stays, and one that ours took the place of comes back.
+//     In a file of the user
 //     an entry for another folder is never touched, whatever is remembered.
 //
 // # Not guaranteed

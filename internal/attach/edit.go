@@ -14,7 +14,7 @@ func (f form) add(text []byte, e entry) (after []byte, m made, prob *problem) {
 	body := bytes.TrimPrefix(text, bom)
 	shift := len(text) - len(body)
 	if f.toml {
-		after, prob = f.addTOML(body, e)
+		after, m, prob = f.addTOML(body, e)
 	} else {
 		after, m, prob = f.addJSON(body, e)
 	}
@@ -34,7 +34,7 @@ func (f form) remove(text []byte, name string, m *made) (after []byte, prob *pro
 	body := bytes.TrimPrefix(text, bom)
 	shift := len(text) - len(body)
 	if f.toml {
-		after, prob = f.removeTOML(body, name)
+		after, prob = f.removeTOML(body, name, m)
 	} else {
 		after, prob = f.removeJSON(body, name, m)
 	}
@@ -68,7 +68,7 @@ func (f form) check(text, after []byte, e entry, m made) *problem {
 	if n != 1 {
 		return wrong(-1, "adding the entry would not be read back")
 	}
-	if before, _ := f.entries(text); len(before) == len(got) {
+	if bytes.Equal(text, after) {
 		return nil // it was there
 	}
 	back, prob := f.remove(after, e.name, &m)

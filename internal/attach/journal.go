@@ -17,11 +17,13 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/state"
 	"github.com/postern-gate/postern/internal/state/lock"
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // journal is what init did for one project, kept in the state directory. It is
 // written before the files are, so that a process that dies in between has left
-// what it needs to be undone. It holds no contents.
+// what it needs to be undone. It holds no contents, but for an entry that another
+// took the place of, which is given back.
 type journal struct {
 	Project string   `json:"project"`
 	Files   []record `json:"files"`
@@ -36,7 +38,9 @@ type record struct {
 	New       bool     `json:"new,omitempty"`
 	Dirs      []string `json:"dirs,omitempty"` // that were made, the outermost first
 	Made      made     `json:"made"`
-	Sum       string   `json:"sum"` // SHA-256 of what was written
+	Runs      []string `json:"runs,omitempty"`  // what the entry ran each time that init wrote it, as entry.runs
+	Sum       string   `json:"sum"`             // SHA-256 of what was written
+	Print     string   `json:"print,omitempty"` // of a policy's file, once it is written
 	// Temps are the sums of what a write that is killed may leave beside the
 	// file: the new content, or the one that it displaced.
 	Temps []string `json:"temps,omitempty"`
@@ -66,7 +70,7 @@ func readJournal(stateDir, project string) (journal, error) {
 
 // read takes what the file says, if it is there.
 func (j *journal) read(path string) error {
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -123,16 +127,20 @@ func openBook(ctx context.Context, stateDir, project string) (*book, error) {
 	return &book{j, journalPath(dir.Path(), project), release}, nil
 }
 
-// note remembers a change. Of an entry that was there before, what was made
-// with it stays remembered.
+// note remembers a change. Of an entry of ours that was there before, what was
+// made with it stays remembered.
 func (b *book) note(c Change) {
 	r := record{
 		Path: c.Path, InProject: c.InProject, Client: c.Client, Entry: c.Entry, New: c.New, Dirs: c.spot.missing, Made: c.made, Sum: hash(c.After),
 	}
+	if c.Client != "" {
+		r.Runs = []string{c.runs}
+	}
 	if i := slices.IndexFunc(b.Files, r.same); i >= 0 {
 		old := b.Files[i]
-		if c.Client != "" && !c.adds {
+		if slices.Contains(old.Runs, c.made.WasRuns) { // it is ours that was displaced
 			r.New, r.Made = old.New, old.Made
+			r.Runs = append(slices.DeleteFunc(old.Runs, func(s string) bool { return s == c.runs }), c.runs)
 		}
 		for _, dir := range old.Dirs {
 			if !slices.Contains(r.Dirs, dir) {

@@ -43,10 +43,32 @@ func (f form) addJSON(text []byte, e entry) ([]byte, made, *problem) {
 		return nil, made{}, notOurs(m.at, old)
 	case old.same(e):
 		return text, made{}, nil
+	case commented(text[m.start:m.end]):
+		return nil, made{}, withComment(m.at, e.name)
 	}
 	s.inline = !bytes.ContainsRune(text[m.start:m.end], '\n')
 	s.indent = indentAt(text, m.at)
-	return apply(text, []splice{{m.start, m.end, f.object(e, s)}}), made{}, nil
+	return apply(text, []splice{{m.start, m.end, f.object(e, s)}}), made{Was: string(text[m.start:m.end]), WasRuns: old.runs()}, nil
+}
+
+// withComment refuses an entry with a comment of somebody in it.
+func withComment(at int, name string) *problem {
+	p := wrong(at, "there is a comment in the entry %q, which would go with it", name)
+	p.hint = "move the comment out of the entry"
+	return p
+}
+
+// commented reports whether there is a comment in a part of a text.
+func commented(text []byte) bool {
+	for i := 0; i >= 0 && i < len(text); i++ {
+		switch text[i] {
+		case '/':
+			return true
+		case '"':
+			i = skip(text, i)
+		}
+	}
+	return false
 }
 
 // notOurs refuses an entry of our name.
@@ -60,8 +82,9 @@ func notOurs(at int, e entry) *problem {
 	return p
 }
 
-// removeJSON returns the text without the entry. What was made beside it goes
-// too if it is empty then; without m (nil) only the entry goes.
+// removeJSON returns the text without the entry, or with the one that it took the
+// place of. What was made beside it goes too if it is empty then; without m (nil)
+// only the entry goes.
 func (f form) removeJSON(text []byte, name string, m *made) ([]byte, *problem) {
 	p, prob := parseJSON(text, f.key)
 	if prob != nil || p.servers == nil {
@@ -71,8 +94,15 @@ func (f form) removeJSON(text []byte, name string, m *made) ([]byte, *problem) {
 	if prob != nil || at < 0 {
 		return text, prob
 	}
-	if old, plain := f.read(name, p.servers.members[at].value); !plain || !old.plain() {
-		return nil, notOurs(p.servers.members[at].at, old)
+	own := p.servers.members[at]
+	old, plain := f.read(name, own.value)
+	switch {
+	case !plain || !old.plain():
+		return nil, notOurs(own.at, old)
+	case commented(text[own.at:max(own.end, own.comma)]):
+		return nil, withComment(own.at, name)
+	case m != nil && m.Was != "":
+		return apply(text, []splice{{own.start, own.end, m.Was}}), nil
 	}
 	if m == nil {
 		return apply(text, p.cut(p.servers, at, false, false)), nil

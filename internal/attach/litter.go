@@ -18,11 +18,8 @@ import (
 // content is one that was being written or displaced.
 func (d *disk) sweep(all []record) {
 	for _, r := range all {
-		if !r.fits(d.project) {
-			continue
-		}
 		root, real := d.project, r.Path
-		if !r.InProject {
+		if !d.holds(r.Path) {
 			var err error
 			if real, err = resolve(r.Path); err != nil {
 				continue

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -26,7 +27,7 @@ type Change struct {
 
 	spot *spot
 	made made
-	adds bool // the entry was absent
+	runs string // what the entry runs
 }
 
 // Plan is everything that is to be changed, computed and checked.
@@ -129,13 +130,9 @@ func (p *Plan) attach(c Client, s Server) error {
 	if at.exists && string(after) == string(at.text) {
 		return nil
 	}
-	adds := true
-	for _, o := range old {
-		adds = adds && o.name != e.name
-	}
 	p.Changes = append(p.Changes, Change{
 		Client: c.ID, Entry: e.name, Path: f.path, InProject: f.project, Before: at.text, After: after, New: !at.exists,
-		spot: at, made: made, adds: adds,
+		spot: at, made: made, runs: e.runs(),
 	})
 	return p.disk.canWrite(at, false)
 }
@@ -191,11 +188,51 @@ func (p *Plan) Label(c Change) string {
 // Diff returns a change as a unified diff. It holds lines of the file: draw it
 // safely.
 func (p *Plan) Diff(c Change) string {
-	text, _ := edit.Diff(p.Label(c), c.Before, c.After) // what is too large to show says so
+	text, shown := edit.Diff(p.Label(c), c.Before, c.After)
 	if text == "" {
 		return p.Label(c) + ": a file without content\n"
 	}
+	if !shown { // a line may be the whole file
+		return p.Label(c) + ": " + text + differing(c.Before, c.After)
+	}
 	return text
+}
+
+// mostRemoved bounds what is shown of a text that goes: it may be anybody's. What
+// comes is ours, and shown whole.
+const mostRemoved = 4096
+
+// differing shows what is between the parts that two texts have in common.
+func differing(before, after []byte) string {
+	most := min(len(before), len(after))
+	lo := 0
+	for lo < most && before[lo] == after[lo] {
+		lo++
+	}
+	hi := 0
+	for hi < most-lo && before[len(before)-1-hi] == after[len(after)-1-hi] {
+		hi++
+	}
+	for lo > 0 && lo < most && !(utf8.RuneStart(before[lo]) && utf8.RuneStart(after[lo])) {
+		lo--
+	}
+	for hi > 0 && !utf8.RuneStart(before[len(before)-hi]) {
+		hi--
+	}
+	old, now := string(before[lo:len(before)-hi]), string(after[lo:len(after)-hi])
+	if len(old) > mostRemoved {
+		old = strings.ToValidUTF8(old[:mostRemoved], "") + "..."
+	}
+	at := "at" + wrong(lo, "").place(before) + ", line and column\n"
+	for _, part := range []struct{ sign, text string }{{"-", old}, {"+", now}} {
+		if part.text == "" {
+			continue
+		}
+		for line := range strings.SplitSeq(part.text, "\n") {
+			at += part.sign + line + "\n"
+		}
+	}
+	return at
 }
 
 // Idle reports whether applying the plan would do nothing, not even forget

@@ -45,6 +45,10 @@ type made struct {
 	// object of entries, or of the root.
 	Closed     bool `json:"closed,omitempty"`
 	ClosedRoot bool `json:"closed_root,omitempty"`
+	// Was is the text of the entry that ours took the place of, WasRuns what it
+	// ran; "" for none.
+	Was     string `json:"was,omitempty"`
+	WasRuns string `json:"was_runs,omitempty"`
 }
 
 // splice is one change of a text: from..to becomes with.
@@ -124,6 +128,9 @@ func (e entry) plain() bool {
 func absolute(p string) bool {
 	return filepath.IsAbs(p) || strings.HasPrefix(p, "/") || len(p) > 2 && p[1] == ':' && (p[2] == '\\' || p[2] == '/')
 }
+
+// runs stands for what the entry runs.
+func (e entry) runs() string { return hash([]byte(list(append([]string{e.command}, e.args...)))) }
 
 // same reports whether both run the same.
 func (e entry) same(o entry) bool {

@@ -17,25 +17,25 @@ type block struct {
 
 // addTOML returns the text with the entry's table at its end: the same text for
 // one that is equal, with the block replaced for one of ours.
-func (f form) addTOML(text []byte, e entry) ([]byte, *problem) {
+func (f form) addTOML(text []byte, e entry) ([]byte, made, *problem) {
 	items, prob := scanTOML(string(text))
 	if prob != nil {
-		return nil, prob
+		return nil, made{}, prob
 	}
 	b, prob := f.block(text, items, e.name)
 	if prob != nil {
-		return nil, prob
+		return nil, made{}, prob
 	}
 	eol := lineEnd(text)
 	table := strings.TrimSuffix(f.table(e, eol), eol)
 	switch {
 	case b != nil && b.entry.same(e):
-		return text, nil
+		return text, made{}, nil
 	case b != nil:
-		return apply(text, []splice{{b.start, b.end, table}}), nil
+		return apply(text, []splice{{b.start, b.end, table}}), made{Was: string(text[b.start:b.end]), WasRuns: b.entry.runs()}, nil
 	}
 	if prob := f.taken(items, e); prob != nil {
-		return nil, prob
+		return nil, made{}, prob
 	}
 	switch { // a text that has no line end last has none afterwards
 	case len(text) == 0:
@@ -45,11 +45,12 @@ func (f form) addTOML(text []byte, e entry) ([]byte, *problem) {
 	default:
 		table = eol + table
 	}
-	return append(bytes.Clone(text), table...), nil
+	return append(bytes.Clone(text), table...), made{}, nil
 }
 
-// removeTOML returns the text without the entry's block.
-func (f form) removeTOML(text []byte, name string) ([]byte, *problem) {
+// removeTOML returns the text without the entry's block, or with the one that it
+// took the place of.
+func (f form) removeTOML(text []byte, name string, m *made) ([]byte, *problem) {
 	items, prob := scanTOML(string(text))
 	if prob != nil {
 		return nil, prob
@@ -57,6 +58,9 @@ func (f form) removeTOML(text []byte, name string) ([]byte, *problem) {
 	b, prob := f.block(text, items, name)
 	if prob != nil || b == nil {
 		return text, prob
+	}
+	if m != nil && m.Was != "" {
+		return apply(text, []splice{{b.start, b.end, m.Was}}), nil
 	}
 	eol := lineEnd(text)
 	start, end := b.start, b.end

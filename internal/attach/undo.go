@@ -31,8 +31,14 @@ func PlanUndo(w World, s Server, stateDir string, clients []Client) (*Plan, erro
 			p.detach(c, s, f, j, clients != nil)
 		}
 	}
-	if clients == nil {
-		for _, r := range j.Files {
+	if clients != nil {
+		return p, nil
+	}
+	for _, r := range j.Files {
+		switch {
+		case !r.fits(w.Project):
+			p.Left = append(p.Left, r.Path+": init is remembered to have written to it in this folder, and it isn't there")
+		case r.Client == "":
 			p.unmake(r)
 		}
 	}
@@ -49,18 +55,19 @@ func (c Client) where(w World, j journal) []file {
 		}
 	}
 	for _, r := range j.Files {
-		if f := (file{r.Path, r.InProject, false}); r.Client == c.ID && !slices.Contains(all, f) && r.fits(w.Project) {
-			all = append(all, f)
+		known := slices.ContainsFunc(all, func(f file) bool { return f.path == r.Path })
+		if r.Client == c.ID && !known && r.fits(w.Project) {
+			all = append(all, file{r.Path, r.InProject, false})
 		}
 	}
 	return all
 }
 
-// fits reports whether a remembered file is where it says: nothing beneath the
-// project passes for one outside, where links are followed.
+// fits reports whether a remembered file is where it says. One of the user's may
+// be anywhere, also beneath the project.
 func (r record) fits(project string) bool {
 	rel, err := filepath.Rel(project, r.Path)
-	return filepath.IsAbs(r.Path) && (err == nil && filepath.IsLocal(rel)) == r.InProject
+	return filepath.IsAbs(r.Path) && (!r.InProject || err == nil && filepath.IsLocal(rel))
 }
 
 // detach takes our entries out of one file: those that are remembered, and with
@@ -79,14 +86,7 @@ func (p *Plan) detach(c Client, s Server, f file, j journal, named bool) {
 	change := Change{Client: c.ID, Path: f.path, InProject: f.project, Before: at.text, After: at.text, spot: at}
 	left := len(p.Left)
 	for _, e := range old {
-		r, known := j.find(f.path, e.name)
-		if known && !f.project && e.another(p.world.Project) { // ours was removed, and the name was free
-			p.Kept = append(p.Kept, fmt.Sprintf("%s: the entry %q is another folder's now", f.path, e.name))
-			continue
-		}
-		if known || p.takes(c, s, f, e, named) {
-			p.cut(&change, c, e, r, known)
-		}
+		p.takeOut(&change, c, s, f, e, j, named)
 	}
 	if !change.Remove && bytes.Equal(change.After, at.text) {
 		if len(p.Left) == left {
@@ -102,6 +102,37 @@ func (p *Plan) detach(c Client, s Server, f file, j journal, named bool) {
 	if len(p.Left) == left {
 		p.forget(c, f, j)
 	}
+}
+
+// takeOut takes an entry out of the changed text if it is ours and as init wrote
+// it, or reads so and its client is named.
+func (p *Plan) takeOut(change *Change, c Client, s Server, f file, e entry, j journal, named bool) {
+	r, known := j.find(f.path, e.name)
+	if known && !f.project && e.another(p.world.Project) { // ours was removed, and the name was free
+		p.Kept = append(p.Kept, fmt.Sprintf("%s: the entry %q is another folder's now", f.path, e.name))
+		return
+	}
+	if known && r.Runs != nil && !slices.Contains(r.Runs, e.runs()) { // a journal of before has none
+		if e.runs() == r.Made.WasRuns { // what init would have displaced was never written over
+			return
+		}
+		if known = false; !named || !s.own(p.world, f.project, e) {
+			p.Left = append(p.Left, c.form.theirs(f.path, change.Before, e.name))
+			return
+		}
+	}
+	if known || p.takes(c, s, f, e, named) {
+		p.cut(change, c, e, r, known)
+	}
+}
+
+// theirs says that an entry was changed since init wrote it, and where if it
+// isn't even one that init could have written.
+func (f form) theirs(path string, text []byte, name string) string {
+	if _, prob := f.remove(text, name, nil); prob != nil {
+		return path + prob.place(text) + ": " + prob.text
+	}
+	return fmt.Sprintf("%s: the entry %q was changed since init wrote it", path, name)
 }
 
 // takes reports whether an entry that isn't remembered is taken out. One that
@@ -134,7 +165,7 @@ func (p *Plan) cut(change *Change, c Client, e entry, r record, known bool) {
 		return
 	}
 	change.After, change.Entry = after, e.name
-	if r.New && c.form.nothing(after) {
+	if known && r.New && c.form.nothing(after) {
 		change.After, change.Remove = nil, true
 	}
 }
@@ -185,12 +216,14 @@ func (j journal) find(path, entry string) (record, bool) {
 
 // unmake removes a file that init made, if it is as it was written.
 func (p *Plan) unmake(r record) {
-	if r.Client != "" || !r.fits(p.world.Project) {
-		return
-	}
 	at, err := p.disk.read(file{r.Path, r.InProject, true})
 	if err == nil && at.exists && hash(at.text) != r.Sum {
 		p.Kept = append(p.Kept, r.Path+": it was changed since init wrote it")
+		p.done = append(p.done, record{Path: r.Path})
+		return
+	}
+	if err == nil && at.exists && r.Print != "" && at.print.String() != r.Print {
+		p.Kept = append(p.Kept, r.Path+": it reads as init wrote it, and is another file or was touched since")
 		p.done = append(p.done, record{Path: r.Path})
 		return
 	}
