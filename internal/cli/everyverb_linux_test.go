@@ -5,6 +5,8 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"io/fs"
 	"os"
@@ -87,8 +89,8 @@ func leaves(cmd *cobra.Command) (all []string) {
 	return all
 }
 
-// each calls the verb of every name of the tree in one place with a log, a change that can be
-// taken back, and questions.
+// everyVerb has each verb of the tree called in a place of its own, with a log, a
+// change that can be taken back, and a question.
 func everyVerb(t *testing.T, each func(t *testing.T, p *place, name string, c verbCall)) {
 	env := System()
 	root := newRoot(&env)
@@ -105,7 +107,10 @@ func everyVerb(t *testing.T, each func(t *testing.T, p *place, name string, c ve
 			t.Errorf("say in calls how %s is called", name)
 		}
 		if known {
-			t.Run(name, func(t *testing.T) { each(t, lived(t), name, c) })
+			t.Run(name, func(t *testing.T) {
+				t.Parallel() // most of the time a record is waited for
+				each(t, lived(t), name, c)
+			})
 		}
 	}
 }
@@ -124,10 +129,19 @@ func lived(t *testing.T) *place {
 	s.call("write_file", map[string]any{"path": "new.txt", "content": "x"})
 	s.call("read_text_file", map[string]any{"path": ".env"})
 	s.call("delete_file", remove("a.txt"))
+	p.put(attachedAs(p), "{}")
 	return p
 }
 
-// answered fills in the id of the question that waits.
+// attachedAs is where init remembers what it did for the place.
+func attachedAs(p *place) string {
+	real, err := filepath.EvalSymlinks(p.dir)
+	p.must(err)
+	sum := sha256.Sum256([]byte(real))
+	return filepath.Join(p.home, ".local/state/postern/attached", hex.EncodeToString(sum[:])[:32]+".json")
+}
+
+// with fills in the id of the question that waits.
 func (p *place) with(c verbCall) []string {
 	args := slices.Clone(c.args)
 	for i, a := range args {
