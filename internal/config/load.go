@@ -99,8 +99,8 @@ func (l *loader) load() (*Config, error) {
 	if l.Env == nil {
 		l.Env = func(string) string { return "" }
 	}
-	if l.Options.Entrusted != nil {
-		l.out.entrusted = l.Options.Entrusted()
+	if l.Entrusted != nil {
+		l.out.entrusted = l.Entrusted()
 		l.out.Warnings = append(l.out.Warnings, l.out.entrusted.Warnings...)
 	}
 	l.readTrusted()
