@@ -21,11 +21,11 @@ const mostLooked = 100
 // folder that is another directory now, all of them. What is beneath a folder is
 // not looked at, nor is a name whose folder the question doesn't have.
 func (s *State) Since(b *grant.Binding) (changed []string) {
-	roots := map[string]*pathguard.Root{}
+	folders := map[string]*pathguard.Workspace{}
 	defer func() {
-		for _, r := range roots {
-			if r != nil {
-				_ = r.Close()
+		for _, ws := range folders {
+			if ws != nil {
+				_ = ws.Roots()[0].Close()
 			}
 		}
 	}()
@@ -35,12 +35,12 @@ func (s *State) Since(b *grant.Binding) (changed []string) {
 		if i < 0 {
 			continue
 		}
-		root, known := roots[name]
+		folder, known := folders[name]
 		if !known {
-			root, _ = s.reopen(b.Roots[i]) // nil is another one
-			roots[name] = root
+			folder, _ = s.reopen(b.Roots[i]) // nil is another one
+			folders[name] = folder
 		}
-		if root == nil || !stillIs(root, o) {
+		if folder == nil || !stillIs(folder, o) {
 			changed = append(changed, o.Name)
 		}
 	}
@@ -49,8 +49,9 @@ func (s *State) Since(b *grant.Binding) (changed []string) {
 
 var errAnother = errors.New("the folder is another one now")
 
-// reopen opens the folder of a question, if it is the directory that it was.
-func (s *State) reopen(was grant.Root) (*pathguard.Root, error) {
+// reopen opens the folder of a question, if it is the directory that it was, for
+// all names in it.
+func (s *State) reopen(was grant.Root) (*pathguard.Workspace, error) {
 	r, err := pathguard.OpenRoot(was.Path, pathguard.Options{Name: was.Name, Forbidden: []string{s.Path()}})
 	if err != nil {
 		return nil, err
@@ -62,16 +63,12 @@ func (s *State) reopen(was grant.Root) (*pathguard.Root, error) {
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	return r, nil
+	return pathguard.NewWorkspace(r)
 }
 
 // stillIs opens the name in the ways that it may have been opened for the
 // question, and compares what it finds.
-func stillIs(root *pathguard.Root, was grant.Object) bool {
-	ws, err := pathguard.NewWorkspace(root)
-	if err != nil {
-		return false
-	}
+func stillIs(ws *pathguard.Workspace, was grant.Object) bool {
 	names, err := ws.Parse(was.Name)
 	if err != nil || len(names) != 1 {
 		return false

@@ -61,6 +61,29 @@ func TestSince(t *testing.T) {
 			[]string{"project://sub"},
 		},
 		{
+			"a move", func(d *desk) error { _, err := d.gate.Move(t.Context(), "a", "sub/new", Call{}); return err }, "fs.rename project://a",
+			func(d *desk) { d.put("a", "other") },
+			[]string{"project://a"},
+		},
+		{
+			"a move to a name that is taken meanwhile", func(d *desk) error { _, err := d.gate.Move(t.Context(), "a", "sub/new", Call{}); return err }, "fs.rename project://a",
+			func(d *desk) { d.put("sub/new", "there") },
+			[]string{"project://sub/new"},
+		},
+		{
+			"a move of a folder", func(d *desk) error {
+				_, err := d.gate.Move(t.Context(), "sub", "other", Call{Confirm: true})
+				return err
+			}, "fs.rename project://sub",
+			func(d *desk) { d.must(os.RemoveAll(d.path("sub"))) },
+			[]string{"project://sub"},
+		},
+		{
+			"a copy", func(d *desk) error { _, err := d.gate.Copy(t.Context(), "a", "b", Call{}); return err }, "fs.create project://b",
+			func(d *desk) { d.put("a", "other"); d.put("b", "there") },
+			[]string{"project://b", "project://a"},
+		},
+		{
 			"another folder in its place", func(d *desk) error { _, err := d.gate.Write(t.Context(), "a", []byte("B"), Call{}); return err }, "fs.write project://a",
 			func(d *desk) {
 				d.must(os.Rename(d.dir, d.dir+"-away"))

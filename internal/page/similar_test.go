@@ -7,12 +7,16 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/prompt"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
@@ -333,6 +337,45 @@ func TestChanged(t *testing.T) {
 	v.Set("answer", "no")
 	if text := d.post("/decide", v); !strings.Contains(text, "denied:") {
 		t.Error(text)
+	}
+}
+
+// TestTwoNames: a question about two names of one folder is as good as any other,
+// until one of them leads to something else.
+func TestTwoNames(t *testing.T) {
+	d := newDesk(t)
+	d.login()
+	g := d.guarded(core.Ask, 0)
+	g.put("a", "old")
+	move := func() error {
+		gate, err := enforce.New(g.o)
+		if err == nil {
+			_, err = gate.Move(t.Context(), "a", "b", enforce.Call{})
+		}
+		return err
+	}
+	if err := move(); fault.CodeOf(err) != fault.PolicyAsk {
+		t.Fatal(err)
+	}
+	q := d.store.Pending()[0]
+	if text := d.get("/"); strings.Contains(text, "this changed since") {
+		t.Error(text)
+	}
+	v := d.form("/", "/decide", q.ID)
+	v.Set("answer", "once")
+	d.pass(prompt.Deaf)
+	g.put("b", "in the way")
+	if text := d.post("/decide", v); !strings.Contains(text, "it changed since it was asked: project://b") {
+		t.Error(text)
+	}
+	if err := os.Remove(filepath.Join(g.dir, "b")); err != nil {
+		t.Fatal(err)
+	}
+	if text := d.post("/decide", v); !strings.Contains(text, "approved once") {
+		t.Error(text)
+	}
+	if err := move(); err != nil {
+		t.Error(err)
 	}
 }
 
