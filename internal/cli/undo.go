@@ -146,15 +146,8 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 	if o.dryRun || plan.Problems() == len(plan.Steps) {
 		return ended(answer(env.Out, o.asJSON, out, out.print), plan)
 	}
-	if !o.yes {
-		if !o.asJSON {
-			if err := answer(env.Out, false, out, out.print); err != nil {
-				return err // nobody says yes to what isn't shown
-			}
-		}
-		if err := askUndo(ctx); err != nil {
-			return err
-		}
+	if err := o.ask(ctx, env, out); err != nil {
+		return err
 	}
 	out.ID, err = state.Undo(ctx, plan, w.person("undo"))
 	out.Steps = undoSteps(plan)
@@ -162,6 +155,19 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 		err = printErr
 	}
 	return ended(err, plan)
+}
+
+// ask shows the plan and wants a yes to it, if the flags don't say it.
+func (o *undoOptions) ask(ctx context.Context, env *Env, out undoJSON) error {
+	if o.yes {
+		return nil
+	}
+	if !o.asJSON {
+		if err := answer(env.Out, false, out, out.print); err != nil {
+			return err // nobody says yes to what isn't shown
+		}
+	}
+	return askUndo(ctx)
 }
 
 // nothing is the answer where nothing was ever changed.
