@@ -46,6 +46,7 @@ var floors = map[string]int{
 // sameFloor are the imports that are drawn within a floor, with the reason.
 var sameFloor = map[[2]string]string{
 	{"internal/mcpserver", "internal/mcpwire"}: "the server stands on the wire",
+	{"internal/state", "internal/spell"}:       "a question is as large as it is drawn",
 	{"internal/cli", "internal/page"}:          "the command line serves the page",
 	{"internal/cli", "internal/config"}:        "the command line loads the policy",
 	{"internal/cli", "internal/attach"}:        "the command line attaches clients",

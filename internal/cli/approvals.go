@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/postern-gate/postern/core/fault"
-	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/prompt"
+	"github.com/postern-gate/postern/internal/spell"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
@@ -212,7 +212,7 @@ func folders(b *grant.Binding) []folderJSON {
 func where(b *grant.Binding) string {
 	var all []string
 	for _, r := range b.Roots {
-		all = append(all, textsafe.Name(r.Path))
+		all = append(all, spell.Name(r.Path))
 	}
 	if len(all) == 0 {
 		return ""
@@ -224,7 +224,7 @@ func where(b *grant.Binding) string {
 func what(b *grant.Binding) string {
 	var all []string
 	for _, o := range b.Operations {
-		all = append(all, o.Action+" "+textsafe.Name(o.Resource))
+		all = append(all, o.Action+" "+spell.Name(o.Resource))
 	}
 	const most = 3
 	if n := len(all) + b.More; n > most {
@@ -238,7 +238,7 @@ func agentName(name string) string {
 	if name == "" {
 		return "-"
 	}
-	return textsafe.Name(name)
+	return spell.Name(name)
 }
 
 // typedAgent is an agent as it is recorded.

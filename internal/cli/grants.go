@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/spell"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
@@ -49,7 +49,7 @@ func grants(env *Env, asJSON bool) error {
 	return answer(env.Out, asJSON, out, func(w io.Writer) {
 		for _, g := range all {
 			fmt.Fprintf(w, "%s %s %s%s by %s, %s, until %s\n", g.ID, padded(agentName(g.For.Agent), agentWidth),
-				what(&g.For), where(&g.For), textsafe.Name(g.Covers), reach(g), g.Deadline().Local().Format(time.DateTime))
+				what(&g.For), where(&g.For), spell.Name(g.Covers), reach(g), g.Deadline().Local().Format(time.DateTime))
 		}
 		if len(all) == 0 {
 			fmt.Fprintln(env.Err, "nothing is approved")
@@ -65,7 +65,7 @@ func reach(g *grant.Grant) string {
 	case grant.Session:
 		return "this call in its session"
 	case grant.Pattern:
-		return "on " + textsafe.Name(g.Pattern) + " in its session"
+		return "on " + spell.Name(g.Pattern) + " in its session"
 	case grant.Until:
 		return "this call in any session"
 	default:

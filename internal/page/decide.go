@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/postern-gate/postern/core/fault"
-	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/prompt"
+	"github.com/postern-gate/postern/internal/spell"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
@@ -81,7 +81,7 @@ func (p *Page) answered(ctx context.Context, id, shown string, a grant.Answer, c
 	if a.Kind != grant.No {
 		if names := p.o.State.Since(&q.For); len(names) > 0 {
 			return nil, &fault.Error{
-				Code: fault.GrantStale, Resource: id, Rule: "it changed since it was asked: " + textsafe.Name(names[0]), Hint: "let the agent call again, which asks anew",
+				Code: fault.GrantStale, Resource: id, Rule: "it changed since it was asked: " + spell.Name(names[0]), Hint: "let the agent call again, which asks anew",
 			}
 		}
 		if d.Code != "" && strings.ToLower(strings.TrimSpace(code)) != d.Code {

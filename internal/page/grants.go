@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/spell"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
@@ -41,7 +41,7 @@ func (p *Page) grants(r *http.Request, s *session) (*content, error) {
 	for _, g := range p.o.Grants.Grants() {
 		names = append(names, g.For.Agent)
 		all.Grants = append(all.Grants, yes{
-			g.ID, agentName(g.For.Agent), what(&g.For), reach(g), textsafe.Name(g.Approver), folders(&g.For), covers(g), g.Given.Wall, g.Deadline(),
+			g.ID, agentName(g.For.Agent), what(&g.For), reach(g), spell.Name(g.Approver), folders(&g.For), covers(g), g.Given.Wall, g.Deadline(),
 			s.stamp("revoke", g.ID, "", p.o.Now()),
 		})
 	}
@@ -95,14 +95,14 @@ func agentName(name string) string {
 	if name == "" {
 		return "- (no name)"
 	}
-	return textsafe.Name(name)
+	return spell.Name(name)
 }
 
 // what is the operations of a binding on one line, of all that are listed.
 func what(b *grant.Binding) string {
 	var all []string
 	for _, o := range b.Operations {
-		all = append(all, textsafe.Name(o.Action)+" "+textsafe.Name(o.Resource))
+		all = append(all, spell.Name(o.Action)+" "+spell.Name(o.Resource))
 	}
 	text := strings.Join(all, ", ")
 	if b.More > 0 {
@@ -114,7 +114,7 @@ func what(b *grant.Binding) string {
 // folders are the paths that the names of a binding begin at.
 func folders(b *grant.Binding) (all []string) {
 	for _, r := range b.Roots {
-		all = append(all, textsafe.Name(r.Path))
+		all = append(all, spell.Name(r.Path))
 	}
 	return all
 }
@@ -127,21 +127,21 @@ func covers(g *grant.Grant) (all []part) {
 	add := func(name, text string) { all = append(all, part{"field", name, text}) }
 	b := &g.For
 	if g.Kind == grant.Pattern {
-		add("tool", "any of "+textsafe.Name(b.Server))
+		add("tool", "any of "+spell.Name(b.Server))
 		return all
 	}
-	add("tool", textsafe.Name(strings.TrimPrefix(b.Server+"/"+b.Tool, "/")))
-	add("class", textsafe.Name(b.Class))
-	add("call", textsafe.Name(g.Covers))
+	add("tool", spell.Name(strings.TrimPrefix(b.Server+"/"+b.Tool, "/")))
+	add("class", spell.Name(b.Class))
+	add("call", spell.Name(g.Covers))
 	if b.Arguments != "" {
-		add("arguments", "sha256 "+textsafe.Name(b.Arguments[:min(len(b.Arguments), shortDigest)]))
+		add("arguments", "sha256 "+spell.Name(b.Arguments[:min(len(b.Arguments), shortDigest)]))
 	}
 	for _, o := range b.Objects {
 		if !slices.ContainsFunc(b.Operations, func(p grant.Operation) bool { return p.Resource == o.Name }) {
-			add("with", textsafe.Name(o.Name))
+			add("with", spell.Name(o.Name))
 		}
 		if g.Kind == grant.Once && o.Hash != "" {
-			add("on content", "sha256 "+textsafe.Name(o.Hash[:min(len(o.Hash), shortDigest)]))
+			add("on content", "sha256 "+spell.Name(o.Hash[:min(len(o.Hash), shortDigest)]))
 		}
 	}
 	return all
@@ -155,7 +155,7 @@ func reach(g *grant.Grant) string {
 	case grant.Session:
 		return "this call in its session"
 	case grant.Pattern:
-		return "on " + textsafe.Name(g.Pattern) + " in its session"
+		return "on " + spell.Name(g.Pattern) + " in its session"
 	case grant.Until:
 		return "this call in any session"
 	default:

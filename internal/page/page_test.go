@@ -588,6 +588,35 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// TestNamesOnPage: names that differ in what nobody sees are told apart, where
+// they are asked about, where they were answered, and where the yes stands.
+func TestNamesOnPage(t *testing.T) {
+	d := newDesk(t)
+	d.login()
+	names := map[string]string{"project://out\u200d/a": `"project://out\u{200d}/a"`, "project://out\u2800/a": `"project://out\u{2800}/a"`, "project://out/a ": `"project://out/a "`}
+	told := ""
+	for name := range names {
+		id := d.ask(name, "mutating")
+		v := d.form("/", "/decide", id)
+		v.Set("answer", "session")
+		text := d.get("/")
+		if strings.Contains(text, "out/") == strings.Contains(text, "u{") || strings.Contains(text, `name="pattern"`) == strings.Contains(text, "u{") {
+			t.Error("what the form would send is not what is seen", text)
+		}
+		d.pass(prompt.Deaf)
+		told += text + d.post("/decide", v)
+	}
+	told += d.get("/grants")
+	for _, drawn := range names {
+		if n := strings.Count(html.UnescapeString(told), "fs.write "+drawn); n < 2 {
+			t.Errorf("%s: %d", drawn, n)
+		}
+	}
+	if strings.ContainsAny(told, "\u200d\u2800") {
+		t.Error("something is not spelled")
+	}
+}
+
 // TestWhole: a card leaves nothing out, and its end is what is done, to what.
 func TestWhole(t *testing.T) {
 	d := newDesk(t)

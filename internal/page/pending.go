@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/prompt"
+	"github.com/postern-gate/postern/internal/spell"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
@@ -92,12 +92,13 @@ func partsOf(d *prompt.Card) (all []part) {
 }
 
 func (p *Page) cardOf(s *session, q *asked) card {
-	c := card{ID: q.ID, Digest: q.drawn.Digest, Parts: partsOf(&q.drawn), Code: q.drawn.Code, Unshown: textsafe.Clean(q.Card.Unshown).String()}
+	unshown, _ := spell.Out(q.Card.Unshown, false)
+	c := card{ID: q.ID, Digest: q.drawn.Digest, Parts: partsOf(&q.drawn), Code: q.drawn.Code, Unshown: unshown}
 	if c.Unshown == "" && q.For.More > 0 {
 		c.Unshown = "names"
 	}
 	for _, n := range q.changed {
-		c.Changed = append(c.Changed, textsafe.Name(n))
+		c.Changed = append(c.Changed, spell.Name(n))
 	}
 	if c.Code == "" {
 		c.Wider = widerOf(q)
@@ -107,10 +108,13 @@ func (p *Page) cardOf(s *session, q *asked) card {
 }
 
 func widerOf(q *asked) *wider {
-	w := &wider{Who: agentName(q.For.Agent), Server: textsafe.Name(q.For.Server), Pattern: q.drawn.Pattern, Until: q.For.Agent != ""}
+	w := &wider{Who: agentName(q.For.Agent), Server: spell.Name(q.For.Server), Until: q.For.Agent != ""}
+	if p := q.drawn.Pattern; spell.Name(p) == p { // what is sent is what is seen
+		w.Pattern = p
+	}
 	var actions []string
 	for _, o := range q.For.Operations {
-		if a := textsafe.Name(o.Action); !slices.Contains(actions, a) {
+		if a := spell.Name(o.Action); !slices.Contains(actions, a) {
 			actions = append(actions, a)
 		}
 	}
@@ -127,7 +131,7 @@ func told(g *grant.Grant) string {
 	case grant.Once:
 		return "approved once, until " + g.Deadline().Local().Format(time.TimeOnly) + ": " + what(&g.For)
 	case grant.Pattern:
-		return "approved on " + textsafe.Name(g.Pattern) + " for this session" + until
+		return "approved on " + spell.Name(g.Pattern) + " for this session" + until
 	case grant.Until:
 		return "approved for any session" + until
 	default:

@@ -14,6 +14,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/enforce"
+	"github.com/postern-gate/postern/internal/spell"
 )
 
 // maxChanges are listed; postern undo list --all lists the rest.
@@ -43,11 +44,11 @@ func (p *Page) undoList(r *http.Request, _ *session) (*content, error) {
 	all := changes{Session: of, More: more, Damaged: damaged, Outside: p.outside(r.Context(), found)}
 	for _, e := range found {
 		c := change{
-			ID: e.ID, Agent: agentName(e.Agent), Op: textsafe.Name(e.Op), State: e.State, Why: textsafe.Clean(e.Why).String(),
+			ID: e.ID, Agent: agentName(e.Agent), Op: spell.Name(e.Op), State: e.State, Why: textsafe.Clean(e.Why).String(),
 			Session: e.Session, Time: e.Time, Undoes: e.Undoes,
 		}
 		for _, n := range e.Names {
-			c.Names = append(c.Names, textsafe.Name(n))
+			c.Names = append(c.Names, spell.Name(n))
 		}
 		for _, f := range e.Roots {
 			c.Folders = append(c.Folders, folder(f))
@@ -62,7 +63,7 @@ func folder(path string) string {
 	if path == "" {
 		return "a folder that the journal doesn't name"
 	}
-	return textsafe.Name(path)
+	return spell.Name(path)
 }
 
 // step is one of a plan.
@@ -89,10 +90,10 @@ func stepsOf(u *enforce.UndoPlan) (steps []step, digest string) {
 }
 
 func stepOf(s *enforce.UndoStep) step {
-	name := textsafe.Name(s.Name) + " in " + folder(s.Root)
+	name := spell.Name(s.Name) + " in " + folder(s.Root)
 	text := s.Verb + " " + name
 	if s.To != "" {
-		text += " to " + textsafe.Name(s.To) + " in " + folder(s.ToRoot)
+		text += " to " + spell.Name(s.To) + " in " + folder(s.ToRoot)
 	}
 	switch {
 	case s.Problem != "":
@@ -120,7 +121,7 @@ func (p *Page) undoPlan(r *http.Request, s *session) (*content, error) {
 	_, digest := stepsOf(u)
 	if sel.Session == "" {
 		out.Stamp = s.stamp("undo", sel.ID, digest, p.o.Now())
-		return &content{Name: "plan", Title: "undo " + textsafe.Name(sel.ID), Data: out}, nil
+		return &content{Name: "plan", Title: "undo " + spell.Name(sel.ID), Data: out}, nil
 	}
 	found, _, _, err := p.o.State.UndoList(sel.Session, -1)
 	if err != nil {
@@ -128,7 +129,7 @@ func (p *Page) undoPlan(r *http.Request, s *session) (*content, error) {
 	}
 	out.Outside = p.outside(r.Context(), found)
 	out.Stamp = s.stamp("undo-session", sel.Session, digest, p.o.Now())
-	return &content{Name: "plan", Title: "undo session " + textsafe.Name(sel.Session), Data: out}, nil
+	return &content{Name: "plan", Title: "undo session " + spell.Name(sel.Session), Data: out}, nil
 }
 
 // planned is a plan as it is drawn, without its stamp.

@@ -3,12 +3,11 @@
 // Package prompt shows a person what an agent asks for, and takes the answer
 // from a terminal.
 //
-// Guaranteed: everything on a card that somebody else wrote passes textsafe, and
-// what nobody would see of a change, of arguments and of words is spelled out
-// and counted; a terminal never wraps a line by itself: what continues one is
-// marked, so that no part of a line can pass for another;
-// the agent's and its client's own words stand in quotes and are marked; names,
-// commands and arguments are never shortened; what will be done, and to what,
+// Guaranteed: what nobody would see of anything on a card that somebody else
+// wrote, names too, is spelled out and counted; a terminal never wraps a line by
+// itself: what continues one is marked, so that no part of a line can pass for
+// another; the agent's and its client's own words stand in quotes and are marked;
+// names, commands and arguments are never shortened; what will be done, and to what,
 // is the last thing of the card. An answer comes from the terminal that the
 // program was started on, never from a pipe; what is typed in the first half
 // second is ignored; a yes needs the last page shown, and a yes to what can't
@@ -22,10 +21,11 @@ import (
 	"encoding/base32"
 	"encoding/hex"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/spell"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
@@ -58,7 +58,7 @@ const (
 	Targets                 // an operation and what it is done to
 )
 
-// Part is a piece of a card. Its texts have passed textsafe.
+// Part is a piece of a card. Its texts are spelled.
 type Part struct {
 	Kind       PartKind
 	Name, Text string
@@ -87,66 +87,100 @@ func Draw(q *grant.Question) Card {
 	return c
 }
 
-func parts(q *grant.Question) (all []Part) {
-	field := func(name, text string) { all = append(all, Part{Field, name, text}) }
-	field("agent", orNone(q.For.Agent))
+// drawing collects the parts of a card, and how much in them nobody would see.
+type drawing struct {
+	parts  []Part
+	hidden int
+}
+
+func parts(q *grant.Question) []Part {
+	d := drawing{hidden: q.Card.Hidden}
+	d.head(q)
+	d.card(&q.Card)
+	above := len(d.parts)
+	d.add(Undo, "can be undone", d.text(q.Card.Undo, false))
+	d.targets(&q.For)
+	if d.hidden == 0 {
+		return d.parts
+	}
+	count := "1 invisible character"
+	if d.hidden > 1 {
+		count = strconv.Itoa(d.hidden) + " invisible characters"
+	}
+	return slices.Insert(d.parts, above, Part{Field, "hidden", count + `, spelled as \u{…} or \x…`})
+}
+
+func (d *drawing) add(k PartKind, name, text string) { d.parts = append(d.parts, Part{k, name, text}) }
+
+// name spells a name, and text a text, and both count.
+func (d *drawing) name(s string) string {
+	d.text(s, false)
+	return spell.Name(s)
+}
+
+func (d *drawing) text(s string, block bool) string {
+	text, n := spell.Out(s, block)
+	d.hidden += n
+	return text
+}
+
+func (d *drawing) orNone(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return d.name(s)
+}
+
+// head is who asks, where, with what, when, and why.
+func (d *drawing) head(q *grant.Question) {
+	d.add(Field, "agent", d.orNone(q.For.Agent))
 	if q.For.Host {
-		field("session", textsafe.Name(q.For.Session)+" (as its client says)")
+		d.add(Field, "session", d.name(q.For.Session)+" (as its client says)")
 	} else {
-		field("session", orNone(q.For.Session))
+		d.add(Field, "session", d.orNone(q.For.Session))
 	}
 	for _, r := range q.For.Roots {
-		field("folder", textsafe.Name(r.Name+"://")+" is "+textsafe.Name(r.Path))
+		d.add(Field, "folder", d.name(r.Name+"://")+" is "+d.name(r.Path))
 	}
-	field("tool", textsafe.Name(strings.TrimPrefix(q.For.Server+"/"+q.For.Tool, "/")))
-	field("class", textsafe.Name(q.For.Class))
-	field("asked", q.Asked.Wall.Local().Format(time.DateTime)+", until "+q.Deadline().Local().Format(time.TimeOnly))
-	field("because", textsafe.Clean(q.Card.Rule).String())
-	hidden := q.Card.Hidden
-	spelled := func(text string, block bool) string {
-		text, n := spell.Out(text, block)
-		hidden += n
-		return text
+	d.add(Field, "tool", d.name(strings.TrimPrefix(q.For.Server+"/"+q.For.Tool, "/")))
+	d.add(Field, "class", d.name(q.For.Class))
+	d.add(Field, "asked", q.Asked.Wall.Local().Format(time.DateTime)+", until "+q.Deadline().Local().Format(time.TimeOnly))
+	d.add(Field, "because", d.text(q.Card.Rule, false))
+}
+
+// card is what is said, given, and changed.
+func (d *drawing) card(c *grant.Card) {
+	for _, f := range c.Says {
+		d.add(Says, "it says", d.name(f.Name)+": "+quoted(d.text(f.Text, false)))
 	}
-	for _, f := range q.Card.Says {
-		all = append(all, Part{Says, "it says", textsafe.Name(f.Name) + ": " + quoted(spelled(f.Text, false))})
+	for _, f := range c.Details {
+		d.add(Field, d.name(f.Name), d.text(f.Text, false))
 	}
-	for _, f := range q.Card.Details {
-		field(textsafe.Name(f.Name), spelled(f.Text, false))
+	if c.Change != "" {
+		d.add(Change, "change", d.text(c.Change, true))
 	}
-	if q.Card.Change != "" {
-		all = append(all, Part{Change, "change", spelled(q.Card.Change, true)})
+	if c.Unshown != "" {
+		d.add(Field, "not shown", d.text(c.Unshown, false))
 	}
-	if q.Card.Unshown != "" {
-		field("not shown", textsafe.Clean(q.Card.Unshown).String())
-	}
-	if hidden == 1 {
-		field("hidden", `1 invisible character, spelled as \u{…} or \x…`)
-	} else if hidden > 1 {
-		field("hidden", fmt.Sprintf(`%d invisible characters, spelled as \u{…} or \x…`, hidden))
-	}
-	all = append(all, Part{Undo, "can be undone", textsafe.Clean(q.Card.Undo).String()})
-	return append(all, targets(&q.For)...)
 }
 
 // targets are the last parts: what is done, and to what.
-func targets(f *grant.Binding) (all []Part) {
+func (d *drawing) targets(f *grant.Binding) {
 	listed := map[string]bool{}
 	for _, o := range f.Operations {
 		listed[o.Resource] = true
 	}
 	for _, o := range f.Objects {
 		if !listed[o.Name] {
-			all = append(all, Part{Field, "with", textsafe.Name(o.Name)})
+			d.add(Field, "with", d.name(o.Name))
 		}
 	}
 	if f.More > 0 {
-		all = append(all, Part{Names, "", fmt.Sprintf("and the same for %d names more", f.More)})
+		d.add(Names, "", fmt.Sprintf("and the same for %d names more", f.More))
 	}
 	for _, o := range f.Operations {
-		all = append(all, Part{Targets, textsafe.Name(o.Action), textsafe.Name(o.Resource)})
+		d.add(Targets, d.name(o.Action), d.name(o.Resource))
 	}
-	return all
 }
 
 // write adds the part as a terminal shows it. No line of a diff can pass for
@@ -175,12 +209,5 @@ func quoted(s string) string {
 	if len(s) > maxSaid {
 		s, cut = strings.ToValidUTF8(s[:maxSaid], ""), fmt.Sprintf(" and %d bytes more", len(s)-maxSaid)
 	}
-	return `"` + strings.ReplaceAll(textsafe.Clean(s).String(), `"`, `'`) + `"` + cut
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return textsafe.Name(s)
+	return `"` + strings.ReplaceAll(s, `"`, `'`) + `"` + cut
 }

@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/postern-gate/postern/core/fault"
-	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/spell"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
@@ -86,7 +86,7 @@ func TestCardProperties(t *testing.T) {
 		if i := strings.IndexFunc(c.Text, func(r rune) bool { return r != '\n' && unicode.IsControl(r) && r != '\t' }); i >= 0 {
 			rt.Fatalf("a control at %d of %q", i, c.Text)
 		}
-		if want := "fs.write " + textsafe.Name(name) + "\n"; !strings.HasSuffix(c.Text, want) {
+		if want := "fs.write " + spell.Name(name) + "\n"; !strings.HasSuffix(c.Text, want) {
 			rt.Fatalf("%q does not end in %q", c.Text, want)
 		}
 		if !strings.Contains(c.Text, "arguments   "+spelled(q.Card.Details[0].Text)+"\n") {

@@ -4,6 +4,7 @@ package prompt
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -39,6 +40,48 @@ func TestHidden(t *testing.T) {
 	q.Card.Hidden = 2 // spelled before it was kept
 	if c := Draw(q); !strings.Contains(c.Text, "hidden      8 inv") {
 		t.Error(c.Text)
+	}
+}
+
+// TestNamesOnCard: no two names are drawn alike because nobody would see the rest,
+// wherever they stand; what is spelled counts.
+func TestNamesOnCard(t *testing.T) {
+	for _, c := range []struct {
+		name, drawn string
+		hidden      int
+	}{
+		{"out", "project://out", 0},
+		{"out\u200d", `"project://out\u{200d}"`, 1},
+		{"out\u2800", `"project://out\u{2800}"`, 1},
+		{"o\u00a0ut\ufe0f", `"project://o\u{a0}ut\u{fe0f}"`, 2},
+		{"out ", `"project://out "`, 0},
+		{`out\u{200d}`, `project://out\u{200d}`, 0},
+	} {
+		q := question()
+		q.For.Operations[0].Resource, q.For.Objects[0].Name = "project://"+c.name, "project://"+c.name
+		q.For.Objects = append(q.For.Objects, grant.Object{Name: "project://with " + c.name})
+		d := Draw(q)
+		if !strings.HasSuffix(d.Text, "\nfs.write "+c.drawn+"\n") || !strings.Contains(d.Text, "with        "+strings.Replace(c.drawn, "://", "://with ", 1)+"\n") {
+			t.Errorf("%q:\n%s", c.name, d.Text)
+		}
+		want := ""
+		if c.hidden > 0 {
+			want = fmt.Sprintf("\nhidden      %d invisible characters, ", 2*c.hidden)
+		}
+		if strings.Contains(d.Text, "\nhidden") != (want != "") || !strings.Contains(d.Text, want) {
+			t.Errorf("%q, not %q:\n%s", c.name, want, d.Text)
+		}
+	}
+	q := question()
+	plain := Draw(q).Text
+	q.For.Agent, q.For.Session, q.For.Tool, q.Card.Rule = "a\u200d", "s\u2800", "t\u034f", "r\u200b"
+	q.For.Roots = []grant.Root{{Name: "project", Path: "/p\u17b4"}}
+	if d := Draw(q); !strings.Contains(d.Text, "hidden      5 inv") || strings.ContainsAny(d.Text, "\u200d\u2800\u034f\u200b\u17b4") || strings.Contains(plain, "hidden") {
+		t.Error(d.Text)
+	}
+	card := Card{Pattern: "project://a\u200d/**"}
+	if got := card.choices(grant.Answer{Kind: grant.Once}); !strings.Contains(got, `"project://a\u{200d}/**"`) {
+		t.Error(got)
 	}
 }
 

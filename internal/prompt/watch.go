@@ -11,6 +11,7 @@ import (
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/spell"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
@@ -241,7 +242,7 @@ func (d *Desk) changed(q *grant.Question) error {
 		return nil
 	}
 	return &fault.Error{
-		Code: fault.GrantStale, Resource: q.ID, Rule: "it changed since it was asked: " + textsafe.Name(names[0]),
+		Code: fault.GrantStale, Resource: q.ID, Rule: "it changed since it was asked: " + spell.Name(names[0]),
 		Hint: "let the agent call again, which asks anew; no yes is taken for this card",
 	}
 }
@@ -259,7 +260,7 @@ func (d *Desk) Decide(ctx context.Context, q *grant.Question, a grant.Answer) (*
 // choices is the prompt.
 func (c Card) choices(yes grant.Answer) string {
 	word := map[grant.Kind]string{
-		grant.Once: "once", grant.Session: "this session", grant.Until: "until " + time.Now().Add(yes.Life).Format(time.DateTime), grant.Pattern: "this session on " + textsafe.Name(yes.Pattern),
+		grant.Once: "once", grant.Session: "this session", grant.Until: "until " + time.Now().Add(yes.Life).Format(time.DateTime), grant.Pattern: "this session on " + spell.Name(yes.Pattern),
 	}[yes.Kind]
 	switch {
 	case c.Code != "":
@@ -267,7 +268,7 @@ func (c Card) choices(yes grant.Answer) string {
 	case yes.Kind != grant.Once:
 		return "y yes, " + word + " · n no · l later: "
 	case c.Pattern != "":
-		return "y yes, once · s this session · p this session, " + textsafe.Name(c.Pattern) + " · n no · l later: "
+		return "y yes, once · s this session · p this session, " + spell.Name(c.Pattern) + " · n no · l later: "
 	}
 	return "y yes, once · s this session · n no · l later: "
 }

@@ -5,6 +5,7 @@ package spell
 
 import (
 	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -13,8 +14,8 @@ import (
 
 // Out returns s with everything that a reader wouldn't see, or would take for
 // a blank, spelled as \u{200b}, and each byte that isn't UTF-8 as \xff: what is
-// read to be agreed to. With block, tab and newline stay. hidden counts what was
-// spelled, but for a CR at the end of a line. The result is a
+// read to be agreed to. hidden counts what was spelled. With block, tab and
+// newline stay, and a CR at the end of a line doesn't count. The result is a
 // textsafe.Line, or a textsafe.Text with block, and to spell it again changes nothing.
 //
 // A text that holds such a spelling itself looks the same; only hidden tells
@@ -38,7 +39,7 @@ func Out(s string, block bool) (text string, hidden int) {
 		} else {
 			b = append(strconv.AppendInt(append(b, `\u{`...), int64(r), 16), '}')
 		}
-		if i += size; r != '\r' || i < len(s) && s[i] != '\n' {
+		if i += size; !block || r != '\r' || i < len(s) && s[i] != '\n' {
 			hidden++
 		}
 	}
@@ -46,6 +47,18 @@ func Out(s string, block bool) (text string, hidden int) {
 		return s, 0
 	}
 	return string(b), hidden
+}
+
+// Name returns a name as it is drawn where it is read to be agreed to: s itself,
+// or in quotes, spelled by Out, where a reader wouldn't see all of it or where it
+// ends. In quotes a quote and a backslash stand behind a backslash, so that no two
+// names are drawn alike but those whose letters look alike.
+func Name(s string) string {
+	if _, hidden := Out(s, false); hidden == 0 && s == strings.Trim(s, " ") && !strings.HasPrefix(s, `"`) {
+		return s
+	}
+	text, _ := Out(strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s), false)
+	return `"` + text + `"`
 }
 
 const digits = "0123456789abcdef"

@@ -27,12 +27,33 @@ func TestOut(t *testing.T) {
 		{"\xff\xc2", true, "\\xff\\xc2", 2},
 		{"a\n\tb", true, "a\n\tb", 0},
 		{"a\n\tb\x1b", false, "a\\u{a}\\u{9}b\\u{1b}", 3},
+		{"a\r", false, "a\\u{d}", 1},
 		{"a\r\nb\rc", true, "a\\u{d}\nb\\u{d}c", 1},
 	} {
 		if got, n := Out(tc.in, tc.block); got != tc.want || n != tc.n {
 			t.Errorf("%q: %q, %d, want %q, %d", tc.in, got, n, tc.want, tc.n)
 		}
 	}
+}
+
+// TestName: different names are drawn differently, with nothing unseen, and one
+// that is plain as it is.
+func TestName(t *testing.T) {
+	for in, want := range map[string]string{
+		"project://src/a b.go": "project://src/a b.go", "café 世.txt": "café 世.txt", `a\b`: `a\b`, "": "",
+		"a ": `"a "`, " a": `" a"`, `"a"`: `"\"a\""`, "a\u200d": `"a\u{200d}"`, "a\u00a0\\": `"a\u{a0}\\"`, "a\xff": `"a\xff"`, "a\n": `"a\u{a}"`, "a\r": `"a\u{d}"`,
+	} {
+		if got := Name(in); got != want {
+			t.Errorf("%q: %s, want %s", in, got, want)
+		}
+	}
+	part := rapid.StringOf(rapid.RuneFrom([]rune("a \"\\{}u20d\u200d\u2800")))
+	rapid.Check(t, func(rt *rapid.T) {
+		a, b := part.Draw(rt, "a"), part.Draw(rt, "b")
+		if _, hidden := Out(Name(a), false); hidden != 0 || a != b && Name(a) == Name(b) {
+			rt.Fatalf("%q and %q: %s and %s", a, b, Name(a), Name(b))
+		}
+	})
 }
 
 func clean(s string, block bool) string {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/spell"
 )
 
 // Found is what there is for a call without asking anybody.
@@ -144,10 +145,10 @@ func (c *Card) Size(b *Binding) int {
 		}
 	}
 	for _, o := range b.Operations {
-		n += len(o.Resource)
+		n += len(spell.Name(o.Resource))
 	}
 	for _, o := range b.Objects {
-		n += len(o.Name)
+		n += len(spell.Name(o.Name))
 	}
 	return n
 }

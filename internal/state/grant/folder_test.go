@@ -140,4 +140,11 @@ func TestTooMuchToRead(t *testing.T) {
 	}
 	wantCode(t, ask(MaxQuestion), fault.LimitExceeded)
 	w.must(ask(MaxQuestion - 1000))
+	for name, ok := range map[string]bool{"x": true, "\u200d": false} { // as it is drawn
+		b := write1()
+		b.Objects = []Object{{Name: "project://" + strings.Repeat(name, MaxQuestion/4), State: "e"}}
+		if _, err := w.store.Ask(t.Context(), b, Card{}, "c", time.Minute); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
 }
