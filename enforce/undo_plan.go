@@ -213,7 +213,7 @@ func (v *view) conflict(e *undo.Entered) string {
 		return ruleTaken
 	case e.Do != undo.Remove && none:
 		return "it is gone"
-	case !v.index.Same(now, e.Now):
+	case !v.index.Left(e, now):
 		return ruleChanged
 	}
 	if e.Do == undo.Rename {

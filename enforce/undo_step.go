@@ -90,12 +90,12 @@ func (b *takeBack) check(ctx context.Context, c *crossing) error {
 	if t.Exists() {
 		now = t.Fingerprint().Facts()
 	}
-	switch want := b.e.Now; {
+	switch {
 	case b.e.Do == undo.Remove && t.Exists():
 		return b.conflict(o, ruleTaken)
 	case b.e.Do != undo.Remove && !t.Exists():
 		return b.conflict(o, "it is gone")
-	case !b.index.Same(now, want):
+	case !b.index.Left(b.e, now):
 		return b.conflict(o, ruleChanged)
 	}
 	if b.e.Do == undo.Rename && c.operands[1].target.Exists() {

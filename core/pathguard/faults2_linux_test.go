@@ -27,7 +27,10 @@ func TestOldStat(t *testing.T) {
 		if i.BirthTime.IsZero() || !old.BirthTime.IsZero() {
 			t.Errorf("birth: %v, %v", i.BirthTime, old.BirthTime)
 		}
-		i.BirthTime = old.BirthTime
+		if i.Fingerprint.String() != old.Fingerprint.String() {
+			t.Errorf("%s: another etag", name)
+		}
+		i.BirthTime, i.Fingerprint = old.BirthTime, old.Fingerprint
 		if i != old {
 			t.Errorf("%+v\n%+v", i, old)
 		}

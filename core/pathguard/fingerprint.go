@@ -15,7 +15,8 @@ const (
 )
 
 // Fingerprint says which state of which file it was: device, inode, size,
-// modification and change time in nanoseconds, mode. It is comparable; the
+// modification and change time in nanoseconds, mode; of a directory also the time
+// of birth, which no etag tells. It is comparable; the
 // zero value stands for absence and equals no file's.
 //
 // Not guaranteed: before Linux 6.13, and on file systems without fine-grained
@@ -27,11 +28,12 @@ type Fingerprint struct {
 	dev, ino     uint64
 	size         int64
 	mtime, ctime int64
+	born         int64 // of a directory
 }
 
 // String is the etag: 20 characters of the URL-safe base64 alphabet after a
-// version, "" for absence. Equal fingerprints have equal etags and, but for a
-// collision of SHA-256, the other way round. It tells nothing of its parts.
+// version, "" for absence. Equal fingerprints have equal etags and, but for
+// the birth and a collision of SHA-256, the other way round. It tells nothing of its parts.
 func (f Fingerprint) String() string {
 	if f.version == 0 {
 		return ""

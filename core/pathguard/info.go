@@ -115,10 +115,14 @@ func (s *stat) info() Info {
 }
 
 func (s *stat) fingerprint() Fingerprint {
-	return Fingerprint{
+	f := Fingerprint{
 		version: fingerprintVersion, dev: s.dev, ino: s.ino, size: s.size,
 		mtime: s.mtime, ctime: s.ctime, mode: s.mode,
 	}
+	if s.kind() == KindDir {
+		f.born = s.btime
+	}
+	return f
 }
 
 // sameBut reports whether now is still what was judged, after a rename of ours:

@@ -142,7 +142,7 @@ func (t *Target) image(s *Store, entry string, kept Facts) (stat, error) {
 		return st, t.name.fault(fault.IOFailed, "its before-image is gone", err)
 	case err != nil:
 		return st, t.name.failure(err)
-	case st.kind() == KindDir && now.Dev == kept.Dev && now.Ino == kept.Ino, now == kept:
+	case st.kind() == KindDir && now.Dev == kept.Dev && kept.Moved(now), now == kept:
 		return st, nil
 	}
 	return st, t.name.fault(fault.IOFailed, "its before-image was changed since it was kept", nil)

@@ -32,14 +32,6 @@ func FolderOf(n pathguard.Name) (f Folder) {
 	return f
 }
 
-// TopOf is the name of the root that a name lies beneath.
-func TopOf(n pathguard.Name) pathguard.Name {
-	for up, ok := n.Parent(); ok; up, ok = n.Parent() {
-		n = up
-	}
-	return n
-}
-
 // same is by inode and time of birth. The device counts only where no time is
 // known: it may be numbered anew at each start of the machine.
 func (f Folder) same(now Folder) bool {
@@ -58,31 +50,35 @@ func (x *Index) SameFolder(now, want Folder) bool {
 	if want.same(now) {
 		return true
 	}
-	return x.instead(now.Ino, want.Ino)
+	return x.instead(now, want)
 }
 
 // instead reports a directory that an undo made in the place of the other.
-func (x *Index) instead(now, want uint64) bool {
+func (x *Index) instead(now, want Folder) bool {
+	now.Dev, want.Dev = 0, 0
 	_, remade := x.remade[now]
-	return remade && now != 0 && x.folder(now) == x.folder(want)
+	return remade && now.Ino != 0 && x.folder(now) == x.folder(want)
 }
 
 // Remade notes that an undo made a directory anew.
 func (x *Index) Remade(now, was pathguard.Facts) {
 	if now.Kind() == pathguard.KindDir && was.Kind() == pathguard.KindDir {
-		x.remade[now.Ino] = was.Ino
+		x.remade[folderIn(now)] = folderIn(was)
 	}
 }
 
-func (x *Index) folder(ino uint64) uint64 {
+// folderIn is which directory the facts are of, without its device.
+func folderIn(f pathguard.Facts) Folder { return Folder{Ino: f.Ino, Born: f.Born} }
+
+func (x *Index) folder(f Folder) Folder {
 	for range len(x.remade) + 1 {
-		next, ok := x.remade[ino]
-		if !ok || next == ino {
-			return ino
+		next, ok := x.remade[f]
+		if !ok || next == f {
+			return f
 		}
-		ino = next
+		f = next
 	}
-	return ino
+	return f
 }
 
 // The reasons why a step's place is not the one that it was made in.

@@ -25,7 +25,7 @@ func (l *Log) Present(e *Entered) bool {
 	}
 	now, was := store.Facts(e.Image), e.Kept
 	if now.Kind() == pathguard.KindDir {
-		return now.Ino == was.Ino
+		return was.Moved(now)
 	}
 	now.Dev, was.Dev = 0, 0 // numbered anew at each start of the machine, perhaps
 	return now == was && !none(now)

@@ -73,12 +73,12 @@ type Index struct {
 	byID    map[string]*Txn
 	byCorr  map[string]*Txn // those whose records share another id
 	same    map[pathguard.Facts]pathguard.Facts
-	remade  map[uint64]uint64 // inodes of directories that an undo made anew
+	remade  map[Folder]Folder // directories that an undo made anew, without their devices
 }
 
 // Read reads the journals of a state directory. None is an empty index.
 func Read(stateDir string) (*Index, error) {
-	x := &Index{byID: map[string]*Txn{}, byCorr: map[string]*Txn{}, same: map[pathguard.Facts]pathguard.Facts{}, remade: map[uint64]uint64{}}
+	x := &Index{byID: map[string]*Txn{}, byCorr: map[string]*Txn{}, same: map[pathguard.Facts]pathguard.Facts{}, remade: map[Folder]Folder{}}
 	names, err := journals(filepath.Join(stateDir, dirName))
 	if err != nil {
 		return nil, err
@@ -301,11 +301,18 @@ func (x *Index) Canonical(f pathguard.Facts) pathguard.Facts {
 // Find returns the change with this id, or whose records share it; nil for none.
 func (x *Index) Find(id string) *Txn { return cmp.Or(x.byID[id], x.byCorr[id]) }
 
+// Left reports whether what is there now is what a step left. Of a directory
+// that would be removed the mode counts too.
+func (x *Index) Left(e *Entered, now pathguard.Facts) bool {
+	made := (e.Do == Mkdir || e.Do == Create) && e.Now.Kind() == pathguard.KindDir
+	return x.Same(now, e.Now) && (!made || now.Mode == e.Now.Mode)
+}
+
 // Same reports whether what is there now is a recorded state. A directory is
 // known by its identity alone, or as what an undo made in its place.
 func (x *Index) Same(now, want pathguard.Facts) bool {
 	if want.Kind() == pathguard.KindDir {
-		return want.Moved(now) || now.Kind() == pathguard.KindDir && x.instead(now.Ino, want.Ino)
+		return want.Moved(now) || now.Kind() == pathguard.KindDir && x.instead(folderIn(now), folderIn(want))
 	}
 	return x.Canonical(now) == x.Canonical(want)
 }
