@@ -101,20 +101,25 @@ func (f form) removeJSON(text []byte, name string, m *made) ([]byte, *problem) {
 		return nil, notOurs(own.at, old)
 	case commented(text[own.at:max(own.end, own.comma)]):
 		return nil, withComment(own.at, name)
-	case m != nil && m.Was != "":
+	case m == nil:
+		return apply(text, p.cut(p.servers, at, false, false)), nil
+	case m.Was != "":
 		return apply(text, []splice{{own.start, own.end, m.Was}}), nil
 	}
-	if m == nil {
-		return apply(text, p.cut(p.servers, at, false, false)), nil
-	}
+	return apply(text, p.without(at, m, f.key)), nil
+}
+
+// without takes out the server at that place, with what was made for it and
+// would be empty then.
+func (p *parsed) without(at int, m *made, key string) []splice {
 	if !m.Object && !m.Root || !p.alone(p.servers) {
-		return apply(text, p.cut(p.servers, at, true, m.Closed)), nil
+		return p.cut(p.servers, at, true, m.Closed)
 	}
-	if eol := lineEnd(text); m.Root && p.alone(p.root) && bytes.HasPrefix(text[p.root.end:], []byte(eol)) {
-		return apply(text, []splice{{p.root.start, p.root.end + len(eol), ""}}), nil
+	if eol := lineEnd(p.text); m.Root && p.alone(p.root) && bytes.HasPrefix(p.text[p.root.end:], []byte(eol)) {
+		return []splice{{p.root.start, p.root.end + len(eol), ""}}
 	}
-	i, _ := p.root.index(f.key) // it was found before
-	return apply(text, p.cut(p.root, i, true, m.ClosedRoot)), nil
+	i, _ := p.root.index(key) // it was found before
+	return p.cut(p.root, i, true, m.ClosedRoot)
 }
 
 // index is where the member of that name is, -1 for none.

@@ -213,7 +213,7 @@ func differing(before, after []byte) string {
 	for hi < most-lo && before[len(before)-1-hi] == after[len(after)-1-hi] {
 		hi++
 	}
-	for lo > 0 && lo < most && !(utf8.RuneStart(before[lo]) && utf8.RuneStart(after[lo])) {
+	for lo > 0 && lo < most && (!utf8.RuneStart(before[lo]) || !utf8.RuneStart(after[lo])) {
 		lo--
 	}
 	for hi > 0 && !utf8.RuneStart(before[len(before)-hi]) {
