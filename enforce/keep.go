@@ -81,7 +81,7 @@ func (c *crossing) identify(steps []*undo.Planned) {
 	tops := map[undo.Place]undo.Folder{}
 	for i := range c.operands {
 		n := c.operands[i].name
-		tops[undo.Place{Root: n.Root().Name(), Path: n.Root().Resolved()}] = undo.FolderOf(undo.TopOf(n))
+		tops[undo.Place{Root: n.Root().Name(), Path: n.Root().Resolved()}] = undo.FolderOf(n.Root().Top())
 	}
 	for _, s := range steps {
 		s.Top = tops[undo.Place{Root: s.Root, Path: s.Path}]
@@ -94,7 +94,7 @@ func (c *crossing) identify(steps []*undo.Planned) {
 // folderOf is the directory that is held for a target.
 func folderOf(t *pathguard.Target) undo.Folder {
 	held, _ := t.IDs()
-	if up, ok := t.Name().Parent(); ok {
+	for up, ok := t.Name().Parent(); ok; up, ok = up.Parent() { // some may be missing yet
 		if f := undo.FolderOf(up); f.Dev == held.Dev && f.Ino == held.Ino {
 			return f
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/safety"
+	"github.com/postern-gate/postern/internal/state/undo"
 )
 
 // Approver asks a person. Approve returns the permission that a yes gives, and
@@ -216,13 +217,21 @@ func (c *crossing) roots() (all []Root) {
 		if c.tool == nil && !used[r.Name()] {
 			continue
 		}
-		root := Root{Name: r.Name(), Path: r.Resolved(), ID: absent}
-		if id, err := r.ID(); err == nil {
-			root.ID = fmt.Sprintf("%d:%d", id.Dev, id.Ino)
-		}
-		all = append(all, root)
+		all = append(all, Root{Name: r.Name(), Path: r.Resolved(), ID: identity(undo.FolderOf(r.Top()))})
 	}
 	return all
+}
+
+// identity tells a directory from all others, by its time of birth too where the
+// file system keeps one: the number of a directory that is gone is used again.
+func identity(f undo.Folder) string {
+	switch {
+	case f == (undo.Folder{}):
+		return absent
+	case f.Born == 0:
+		return fmt.Sprintf("%d:%d", f.Dev, f.Ino)
+	}
+	return fmt.Sprintf("%d:%d:%d", f.Dev, f.Ino, f.Born)
 }
 
 // stricter is the class that promises less. A door that names none leaves it
@@ -269,8 +278,7 @@ func (o *operand) object() Object {
 	kind, size := pathguard.KindUnknown, int64(0)
 	switch {
 	case o.target != nil:
-		dir, _ := o.target.IDs()
-		obj.State += fmt.Sprintf(" in %d:%d", dir.Dev, dir.Ino)
+		obj.State += " in " + identity(folderOf(o.target))
 		kind, size = o.target.Info().Kind, o.target.Info().Size
 	case o.file != nil:
 		kind, size = pathguard.KindFile, o.file.Size()

@@ -4,7 +4,6 @@ package enforce
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -56,12 +55,8 @@ func (s *State) reopen(was grant.Root) (*pathguard.Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := r.ID()
-	if err == nil && fmt.Sprintf("%d:%d", id.Dev, id.Ino) != was.ID {
-		err = errAnother
-	}
-	if err != nil {
-		return nil, errors.Join(err, r.Close())
+	if identity(undo.FolderOf(r.Top())) != was.ID {
+		return nil, errors.Join(errAnother, r.Close())
 	}
 	return pathguard.NewWorkspace(r)
 }

@@ -107,9 +107,12 @@ func (r *Root) Given() string { return r.given }
 // then must appear as plain directories.
 func (r *Root) Resolved() string { return r.resolved }
 
+// Top is the name of the directory itself.
+func (r *Root) Top() Name { return Name{root: r} }
+
 // Missing reports whether the directory is absent now. It looks.
 func (r *Root) Missing() bool {
-	_, err := Name{root: r}.Stat()
+	_, err := r.Top().Stat()
 	return fault.CodeOf(err) == fault.PathMissing
 }
 

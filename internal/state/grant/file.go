@@ -20,7 +20,7 @@ import (
 // A record is three lines: what it is, one JSON object, and a MAC over the
 // kind, the name of the file, and that object.
 const (
-	head = "postern approvals 2\n"
+	head = "postern approvals 3\n"
 	// agentHead begins what is remembered of an agent, which didn't change: a
 	// pause outlives the version.
 	agentHead = "postern approvals 1\n"

@@ -53,8 +53,8 @@ func TestFolderAsksAnew(t *testing.T) {
 	}
 }
 
-// TestOlderVersion: what an older version sealed, which knew no folder, is no
-// yes, whatever its first line is made to say; a pause stays one.
+// TestOlderVersion: what an older version sealed, which knew no folder, or not when
+// it was made, is no yes, whatever its first line is made to say; a pause stays one.
 func TestOlderVersion(t *testing.T) {
 	const old = "postern approvals 1\n"
 	w := newWorld(t)
@@ -63,15 +63,19 @@ func TestOlderVersion(t *testing.T) {
 	g := w.decide(q, Session)
 	body, err := json.Marshal(g)
 	w.must(err)
-	h := hmac.New(sha256.New, w.store.key)
-	h.Write([]byte("answer\x00" + g.ID + "\x00" + string(body)))
-	rest := string(body) + "\n" + hex.EncodeToString(h.Sum(nil)) + "\n"
+	sealed := func(kind string) string {
+		h := hmac.New(sha256.New, w.store.key)
+		h.Write([]byte(kind + "\x00" + g.ID + "\x00" + string(body)))
+		return string(body) + "\n" + hex.EncodeToString(h.Sum(nil)) + "\n"
+	}
+	const second = "postern approvals 2\n"
+	rest, rest2 := sealed("answer"), sealed(second+"answer")
 	now, err := os.ReadFile(w.path(grantsDir, g.ID))
 	w.must(err)
 	if w.store.Find(&b).Grant == nil {
 		t.Error("the yes of this version is none")
 	}
-	for _, data := range []string{old + rest, head + rest, strings.Replace(string(now), head, old, 1)} {
+	for _, data := range []string{old + rest, head + rest, second + rest2, head + rest2, strings.Replace(string(now), head, old, 1)} {
 		w.must(os.WriteFile(w.path(grantsDir, g.ID), []byte(data), 0o600))
 		if w.open(nil).Find(&b).Grant != nil {
 			t.Errorf("it is a yes: %.40q", data)

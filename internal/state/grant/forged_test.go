@@ -45,7 +45,7 @@ func TestNoGrant(t *testing.T) {
 		"no end":        edit(func(b []byte) []byte { return b[:len(b)-1] }),
 		"no mac":        edit(func(b []byte) []byte { return b[:bytes.LastIndexByte(b[:len(b)-1], '\n')+1] }),
 		"more":          edit(func(b []byte) []byte { return append(b, '\n') }),
-		"newer version": edit(replace("approvals 2", "approvals 3")),
+		"newer version": edit(replace("approvals 3", "approvals 4")),
 		"edited kind":   edit(replace(`"session"`, `"pattern"`)),
 		"edited agent":  edit(replace(`"agent":"a"`, `"agent":"b"`)),
 		"edited life":   edit(replace(`"life":28800`, `"life":98800`)),
