@@ -80,6 +80,9 @@ func (l *Log) Cover(c *Change) string {
 // moved whatever its size, so that it is never the end of it.
 func (l *Log) plan(store *pathguard.Store, s *Planned, undoes bool) string {
 	if s.Do == Truncate {
+		if s.Tail < 0 || s.Tail > s.Target.Info().Size {
+			return "it is shorter than what would be taken from its end"
+		}
 		s.How, s.Size = Copied, s.Tail
 		return l.perFile(s.Size)
 	}

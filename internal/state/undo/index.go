@@ -216,7 +216,7 @@ func (x *Index) finish(l line, bytes int64) {
 	}
 	t.bytes += bytes
 	for _, d := range l.Done {
-		if e := t.byN[d.N]; e != nil {
+		if e := t.byN[d.N]; e != nil && e.may(d.Now) {
 			e.Now, e.Kept, e.known = d.Now, d.Image, true
 		}
 	}

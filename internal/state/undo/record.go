@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/postern-gate/postern/core/pathguard"
@@ -148,15 +150,33 @@ func parseLine(b []byte) (l line, ok bool) {
 	if want := fmt.Appendf(nil, "%08x ", crc32.Checksum(text, crc32.MakeTable(castagnoli))); !bytes.Equal(want, b[:sumLen]) {
 		return l, false
 	}
-	if json.Unmarshal(text, &l) != nil || l.ID == "" {
+	if json.Unmarshal(text, &l) != nil || !l.valid() {
 		return line{}, false
 	}
-	for _, s := range l.Steps {
-		if !s.valid() {
-			return line{}, false
+	return l, true
+}
+
+// valid refuses what no journal of ours holds. Ids and operations reach a
+// terminal as they are.
+func (l *line) valid() bool {
+	if l.ID == "" || !word(l.ID) || !word(l.Corr) || !word(l.Op) || l.Filled.Size < 0 {
+		return false
+	}
+	for i := range l.Steps {
+		if !l.Steps[i].valid() {
+			return false
 		}
 	}
-	return l, true
+	return !slices.ContainsFunc(l.Done, func(d Done) bool { return d.Now.Size < 0 || d.Image.Size < 0 })
+}
+
+// maxWord is longer than any id or operation.
+const maxWord = 128
+
+func word(s string) bool {
+	return len(s) <= maxWord && !strings.ContainsFunc(s, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.'
+	})
 }
 
 // valid refuses what no journal of ours holds, and names that would leave the
@@ -168,7 +188,20 @@ func (s *Step) valid() bool {
 		return false
 	}
 	return s.N >= 0 && s.Root != "" && s.Rel != "" && (s.Do == Rename) == (s.To != nil) &&
-		plain(s.Image) && plain(s.Temp) && s.Size >= 0 && s.Added >= 0
+		plain(s.Image) && plain(s.Temp) && (s.Of == nil || word(s.Of.ID)) &&
+		s.Size >= 0 && s.Added >= 0 && s.Was.Size >= 0 && s.Held.Size >= 0
+}
+
+// may is false for a file that such a step can't leave.
+func (s *Step) may(now pathguard.Facts) bool {
+	switch s.Do {
+	case Append:
+		return now.Size >= s.Was.Size
+	case Truncate:
+		return now.Size <= s.Was.Size
+	case Replace, Create, Mkdir, Rename, Remove:
+	}
+	return true
 }
 
 func plain(name string) bool {

@@ -210,9 +210,43 @@ func TestDamaged(t *testing.T) {
 		{Do: Create},
 		{Place: step.Place, Do: Rename},
 		{Place: step.Place, Do: Create, Image: ".."},
+		{Place: step.Place, Do: Append, Was: Facts{Size: -1}},
+		{Place: step.Place, Do: Replace, Held: Facts{Size: -1}},
+		{Place: step.Place, Do: Create, Of: &Ref{"p\x1b[2J", 0}},
 	} {
 		if _, ok := parseLine(strip(appendLine(nil, line{Kind: kindBegin, ID: "p-1", Steps: []Step{bad}}))); ok {
 			t.Errorf("%+v passes", bad)
+		}
+	}
+}
+
+// TestForgedLine: what no process writes is not read, and no id or operation
+// draws on a terminal.
+func TestForgedLine(t *testing.T) {
+	for name, bad := range map[string]line{
+		"id":        {Kind: kindBegin, ID: "p\x1b[2J"},
+		"long id":   {Kind: kindBegin, ID: strings.Repeat("p", maxWord+1)},
+		"corr":      {Kind: kindEnd, ID: "p-1", Corr: "\u202egnp"},
+		"operation": {Kind: kindBegin, ID: "p-1", Op: "fs.write\n"},
+		"size":      {Kind: kindEnd, ID: "p-1", Done: []Done{{Now: Facts{Size: -1}}}},
+	} {
+		if _, ok := parseLine(strip(appendLine(nil, bad))); ok {
+			t.Errorf("%s passes", name)
+		}
+	}
+	l := openLog(t, t.TempDir(), Options{})
+	for i, s := range []Step{{Do: Append, Was: Facts{Size: 1000}}, {Do: Truncate, Was: Facts{Size: 3}}} {
+		s.Place = Place{"project", "/nowhere", "f"}
+		id := fmt.Sprintf("p-%d", i)
+		lines := appendLine(nil, line{Kind: kindBegin, ID: id, Steps: []Step{s}})
+		_, err := l.write(appendLine(lines, line{Kind: kindEnd, ID: id, State: Committed, Done: []Done{{Now: Facts{Ino: 1, Size: 10}}}}))
+		must(t, err)
+	}
+	x, err := l.Read()
+	must(t, err)
+	for _, txn := range x.Txns {
+		if e := txn.Steps[0]; !none(e.Now) {
+			t.Errorf("%s left %+v", e.Do, e.Now)
 		}
 	}
 }
