@@ -52,6 +52,37 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// accounts are those in which the group of a file has these members beside the
+// user, or isn't listed for "-".
+func (p *place) accounts(t *testing.T, path, members string) {
+	t.Helper()
+	info, err := os.Stat(path)
+	must(t, err)
+	p.opts.Accounts = t.TempDir()
+	gid := strconv.FormatUint(uint64(info.Sys().(*syscall.Stat_t).Gid), 10)
+	p.write(filepath.Join(p.opts.Accounts, "passwd"), fmt.Sprintf("me:x:%d:%s::/:\n", os.Geteuid(), gid))
+	if members != "-" {
+		p.write(filepath.Join(p.opts.Accounts, "group"), "me:x:"+gid+":"+members+"\n")
+	}
+}
+
+// TestGroupOfFile: umask 002 makes files that a group can write, and a policy is
+// read where the group is this user alone.
+func TestGroupOfFile(t *testing.T) {
+	for members, refused := range map[string]bool{"": false, "mate": true, "-": true} {
+		p := newPlace(t)
+		file := p.user("version: 1\n")
+		must(t, os.Chmod(file, 0o664))
+		p.accounts(t, file, members)
+		if refused {
+			p.refused(fault.ConfigInvalid, "others can write the file")
+			continue
+		}
+		_, err := config.Load(p.opts)
+		must(t, err)
+	}
+}
+
 // TestGroupOfFolder: a policy that members of a group could replace is refused,
 // and one where nobody can tell is told of; a group of this user alone is nobody.
 func TestGroupOfFolder(t *testing.T) {
@@ -59,14 +90,7 @@ func TestGroupOfFolder(t *testing.T) {
 		p := newPlace(t)
 		folder := filepath.Dir(p.user("version: 1\n"))
 		must(t, os.Chmod(folder, 0o775))
-		info, err := os.Stat(folder)
-		must(t, err)
-		p.opts.Accounts = t.TempDir()
-		gid := strconv.FormatUint(uint64(info.Sys().(*syscall.Stat_t).Gid), 10)
-		p.write(filepath.Join(p.opts.Accounts, "passwd"), fmt.Sprintf("me:x:%d:%s::/:\n", os.Geteuid(), gid))
-		if members != "-" {
-			p.write(filepath.Join(p.opts.Accounts, "group"), "me:x:"+gid+":"+members+"\n")
-		}
+		p.accounts(t, folder, members)
 		if members == "mate" {
 			p.refused(fault.ConfigInvalid, want)
 			continue

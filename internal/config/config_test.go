@@ -295,7 +295,7 @@ func TestRootFieldsAndWarnings(t *testing.T) {
 
 func TestFilesThatOthersCanWrite(t *testing.T) {
 	for name, spoil := range map[string]func(*place, string) error{
-		"others can write the file": func(_ *place, f string) error { return os.Chmod(f, 0o664) },
+		"others can write the file": func(_ *place, f string) error { return os.Chmod(f, 0o646) },
 		"anybody can replace":       func(_ *place, f string) error { return os.Chmod(filepath.Dir(f), 0o777) },
 		"not a regular file":        func(_ *place, f string) error { return errors.Join(os.Remove(f), os.Mkdir(f, 0o755)) },
 	} {

@@ -22,7 +22,7 @@ func exposed(path string, info fs.FileInfo, accounts string) (how string, sure b
 	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Uid != 0 && int(st.Uid) != os.Geteuid() {
 		return "the file belongs to somebody else: a policy must be yours or root's", true
 	}
-	if info.Mode().Perm()&0o022 != 0 {
+	if access.File(info, accounts) != access.Nobody { // umask 002 is usual where everybody has a group of their own
 		return "others can write the file: chmod go-w it", true
 	}
 	folder := filepath.Dir(path)

@@ -19,14 +19,20 @@ import (
 // sticky one that is nobody but its owner and the file's. Accounts is the
 // folder of passwd and group, "" for System.
 func Folder(info fs.FileInfo, accounts string) Others {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	switch mode := info.Mode(); {
-	case !ok:
-		return Anybody
-	case mode&fs.ModeSticky != 0 || mode.Perm()&0o022 == 0:
+	if info.Mode()&fs.ModeSticky != 0 {
 		return Nobody
-	case mode.Perm()&0o002 != 0:
+	}
+	return File(info, accounts)
+}
+
+// File tells who may write what this is.
+func File(info fs.FileInfo, accounts string) Others {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch perm := info.Mode().Perm(); {
+	case !ok || perm&0o002 != 0:
 		return Anybody
+	case perm&0o020 == 0:
+		return Nobody
 	}
 	if accounts == "" {
 		accounts = System
