@@ -667,7 +667,9 @@ func TestSpentBeforeEffect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ask := rules{deny: map[string]core.Decision{m.action + " project://" + m.name: core.Ask}}
 			r := &reluctant{}
-			w := newWorld(t, ask, tree, func(o *Options) { o.Approver = r })
+			w := newWorld(t, ask, tree, func(o *Options) {
+				o.Approver, o.Asking = r, func() Asking { return Asking{Digest: func() string { return "the call" }} }
+			})
 			before := w.tree()
 			r.spend = func() error { w.unchanged(before); return errors.New("no") }
 			if _, err := m.do(w.gate, Call{Confirm: true}); err == nil {

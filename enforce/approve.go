@@ -4,6 +4,7 @@ package enforce
 
 import (
 	"context"
+	"slices"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
@@ -33,6 +34,44 @@ func (c *crossing) look(ctx context.Context) error {
 	return c.cover(ctx)
 }
 
+// mayRead reports whether what the content says may be told to the caller: the
+// policy lets it be read, or a person did. Until then the call goes on without it.
+func (c *crossing) mayRead(r core.Resource) (bool, error) {
+	reads := c.readsAsked(r)
+	if len(reads) == 0 || c.asked == nil {
+		return len(reads) == 0, nil
+	}
+	for _, o := range reads {
+		same := func(said Operation) bool { return said.Action == o.Action && said.Resource == o.Resource }
+		if !slices.ContainsFunc(c.asked.Operations, same) {
+			return false, &fault.Error{Code: fault.GrantMismatch, Op: c.action.String(), Rule: stricterNow}
+		}
+	}
+	return true, nil
+}
+
+// stricterNow is why a yes is not for the call any more.
+const stricterNow = "the policy became stricter while the call waited"
+
+// readsAsked are the reads without whose yes nothing of the content is told: of
+// the name, and of each link that led to it.
+func (c *crossing) readsAsked(r core.Resource) (all []Operation) {
+	if c.gate.evaluate(core.FSRead, r).Decision != core.Allow {
+		all = append(all, Operation{Action: core.FSRead, Resource: r})
+	}
+	for o := range c.asks.seen {
+		if o.Action == core.FSRead {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// blind reports whether a person is asked before it is known what an edit makes.
+func (c *crossing) blind() bool {
+	return c.edits != nil && len(c.readsAsked(c.operands[0].name.Resource())) > 0
+}
+
 func (c *crossing) ask(ctx context.Context) error {
 	if c.tool != nil {
 		if err := c.readArguments(c.given); err != nil {
@@ -40,10 +79,17 @@ func (c *crossing) ask(ctx context.Context) error {
 		}
 	}
 	q := c.question()
-	if c.gate.o.Approver == nil {
+	lacks := ""
+	switch {
+	case c.gate.o.Approver == nil:
+		lacks = "nobody can be asked"
+	case c.blind() && c.gate.asking().Digest == nil:
+		lacks = "nothing says which edit a yes would be for"
+	}
+	if lacks != "" {
 		return &fault.Error{
 			Code: fault.PolicyAsk, Op: c.action.String(), Resource: q.Request.Resource.String(),
-			Rule: c.verdict.Reason.String() + ", and nobody can be asked", Hint: c.allowHint(),
+			Rule: c.verdict.Reason.String() + ", and " + lacks, Hint: c.allowHint(),
 		}
 	}
 	yes, err := c.gate.o.Approver.Approve(ctx, q)

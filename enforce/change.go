@@ -152,6 +152,12 @@ func (c *crossing) change() (text, unshown string) {
 		}
 		before = content
 	}
+	if c.blind() {
+		var err error
+		if after, err = c.edits(before); err != nil {
+			return "the edit does not apply to what is there: " + fault.As(err).Because(), ""
+		}
+	}
 	if c.appends {
 		after = append(slices.Clone(before), after...)
 	}

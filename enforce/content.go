@@ -41,6 +41,18 @@ func contentRule(r core.Resource, f *pathguard.File) error {
 	}.String()}
 }
 
+// checkContent applies it to a file that a call names, as soon as it may be read:
+// before the yes its answer would tell of the content.
+func (c *crossing) checkContent(n pathguard.Name, f *pathguard.File) error {
+	if !hasContentRule(n.Resource()) {
+		return nil
+	}
+	if known, err := c.mayRead(n.Resource()); err != nil || !known {
+		return err
+	}
+	return contentRule(n.Resource(), f)
+}
+
 func hasContentRule(r core.Resource) bool { return glob.Key(r.Name) == ".npmrc" }
 
 // npmrcPatterns are credentials that have no key of their own: in the address

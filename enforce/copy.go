@@ -72,7 +72,7 @@ func (p *copyPlan) make(ctx context.Context) error {
 	}
 	p.items = append(p.items, copyItem{p.from.name, p.to.name, dir, p.from.target.Info().Mode.Perm(), p.from.target.Fingerprint()})
 	if !dir {
-		return readable(p.from.name)
+		return p.c.readable(p.from.name)
 	}
 	if err := outsideOf(p.to, p.from); err != nil {
 		return err
@@ -111,17 +111,17 @@ func (p *copyPlan) add(n pathguard.Name, info pathguard.Info) error {
 	if dir {
 		return nil
 	}
-	return readable(n)
+	return p.c.readable(n)
 }
 
 // readable opens a file as the copy will.
-func readable(n pathguard.Name) error {
+func (c *crossing) readable(n pathguard.Name) error {
 	f, err := n.Open()
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return contentRule(n.Resource(), f)
+	return c.checkContent(n, f)
 }
 
 func (p *copyPlan) steps() (steps []*undo.Planned) {

@@ -30,8 +30,11 @@ type crossing struct {
 	// What a person is shown and a yes is bound to, beside the operands.
 	proposed *[]byte // content that will be written
 	appends  bool    // to what is there
-	flags    []Detail
-	diff     func(name string, before, after []byte) (text string, complete bool)
+	// edits makes what is proposed of what is there. Where reading asks, it is
+	// called for the person's card, and for the caller only after the yes.
+	edits func([]byte) ([]byte, error)
+	flags []Detail
+	diff  func(name string, before, after []byte) (text string, complete bool)
 
 	corr    string
 	verdict core.Verdict             // the strictest so far
@@ -230,7 +233,7 @@ func (c *crossing) hold(ctx context.Context) error {
 		c.outcome.Name = c.operands[0].name
 	}
 	if c.verdict.Decision < before.Decision {
-		return &fault.Error{Code: fault.GrantMismatch, Op: c.action.String(), Rule: "the policy became stricter while the call waited"}
+		return &fault.Error{Code: fault.GrantMismatch, Op: c.action.String(), Rule: stricterNow}
 	}
 	if err := c.stale(); err != nil {
 		return err

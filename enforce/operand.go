@@ -66,6 +66,9 @@ func (o *operand) follow(c *crossing) error {
 		err := o.open()
 		var link *pathguard.LinkError
 		if !errors.As(err, &link) {
+			if err == nil && o.file != nil {
+				err = c.checkContent(o.name, o.file)
+			}
 			if err != nil {
 				return o.withoutFolder(err)
 			}
@@ -197,9 +200,7 @@ func judgeAll(c *crossing, actions []core.Action, r core.Resource) error {
 func (o *operand) open() (err error) {
 	switch o.use {
 	case useFile:
-		if o.file, err = o.name.Open(); err == nil {
-			err = contentRule(o.name.Resource(), o.file)
-		}
+		o.file, err = o.name.Open()
 	case useDir:
 		o.dir, err = o.name.OpenDir()
 	case useFacts:

@@ -257,7 +257,7 @@ func bound(arguments string, details []Detail) string {
 // details are what the crossing itself knows: content by its digest, flags.
 func (c *crossing) details() []Detail {
 	all := slices.Clone(c.flags)
-	if c.proposed != nil {
+	if c.proposed != nil && !c.blind() {
 		sum := sha256.Sum256(*c.proposed)
 		all = append(all, Detail{"content", strconv.Itoa(len(*c.proposed)) + " bytes, sha256 " + hex.EncodeToString(sum[:])})
 	}

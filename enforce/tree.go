@@ -146,7 +146,7 @@ func (c *crossing) judgeMove(ctx context.Context, from, to *operand) error {
 		return err
 	}
 	if from.target.Info().Kind == pathguard.KindFile {
-		return movableContent(from.name)
+		return c.movableContent(from.name)
 	}
 	return c.descend(ctx, from, func(n pathguard.Name, info pathguard.Info) error {
 		renamed, err := rebase(n, from.name, to.name)
@@ -162,7 +162,7 @@ func (c *crossing) judgeMove(ctx context.Context, from, to *operand) error {
 		if err := c.judgeNewName(n, renamed, fixedActions); err != nil || info.Kind != pathguard.KindFile {
 			return err
 		}
-		return movableContent(n)
+		return c.movableContent(n)
 	})
 }
 
@@ -182,12 +182,15 @@ func (c *crossing) judgeNewName(from, to pathguard.Name, actions []core.Action) 
 }
 
 // movableContent keeps a file that its content protects from a name that
-// would not.
-func movableContent(n pathguard.Name) error {
+// would not. The answer tells of the content, so it is for who may read it.
+func (c *crossing) movableContent(n pathguard.Name) error {
 	if !hasContentRule(n.Resource()) {
 		return nil
 	}
-	return readable(n)
+	if err := judgeAll(c, readActions, n.Resource()); err != nil {
+		return err
+	}
+	return c.readable(n)
 }
 
 // descend visits everything beneath an operand that is a directory.

@@ -50,18 +50,30 @@ func (g *Gate) Write(ctx context.Context, spelling string, content []byte, call 
 // Edit replaces the content by what change makes of it. Read and write happen
 // under one lock, so that parallel edits all land. change sees the bytes that
 // are replaced and no others; its error refuses the call. The diff of an edit
-// shows content, so reading must be allowed too.
+// shows content, so reading must be allowed too. Where a person is asked about
+// that, nothing that depends on the content is told before the yes, which is for
+// what Asking.Digest stands for: change is called before it for the person's card
+// alone.
 func (g *Gate) Edit(ctx context.Context, spelling string, change func([]byte) ([]byte, error), call Call) (Outcome, error) {
 	c := writing(spelling, call)
 	c.operands[0].actions, c.operands[0].onNew = editActions, nil
 	var changed []byte
 	c.proposed = &changed
+	c.edits = change
 	c.check = func(context.Context) error {
-		before, err := c.operands[0].content()
-		if err == nil {
-			err = c.operands[0].target.CanReplace()
+		o := &c.operands[0]
+		if !o.target.Exists() {
+			return missing(o)
+		}
+		known, err := c.mayRead(o.name.Resource())
+		var before []byte
+		if err == nil && known {
+			before, err = o.content()
 		}
 		if err == nil {
+			err = o.target.CanReplace()
+		}
+		if err == nil && known {
 			changed, err = change(before)
 		}
 		return err

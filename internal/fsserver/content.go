@@ -69,9 +69,13 @@ func searchContent(ctx context.Context, c *call) (reply, error) {
 	defer cancel()
 	r, err := c.gather(ctx, s.walk)
 	if fault.CodeOf(err) == fault.IOFailed && !s.walk.began {
-		if file, opened := c.gate.Open(ctx, c.args.path); opened == nil {
+		file, refused := c.gate.Open(ctx, c.args.path)
+		switch {
+		case refused == nil:
 			defer file.Close()
 			return s.alone(file)
+		case fault.CodeOf(refused) != fault.IOFailed: // it is no directory, nor is that why
+			return reply{}, refused
 		}
 	}
 	return r, err

@@ -62,21 +62,23 @@ func deleteFile(ctx context.Context, c *call) (reply, error) {
 // editFile answers with the diff, which a dry run shows too. Where an edit is
 // refused, what the file has instead is shown apart from our words.
 func editFile(ctx context.Context, c *call) (reply, error) {
+	if err := edit.Check(c.args.edits); err != nil {
+		return reply{}, refusedEdit(err)
+	}
 	var before, after []byte
 	change := func(content []byte) ([]byte, error) {
 		var err error
 		before = content
 		after, err = edit.Apply(content, c.args.edits)
-		var refused *edit.Refusal
-		if errors.As(err, &refused) {
-			c.detail = refused.Near
-			return nil, &fault.Error{Code: refused.Code, Rule: refused.Because, Hint: refused.Next}
-		}
-		return after, err
+		return after, refusedEdit(err)
 	}
 	o, err := c.gate.Edit(ctx, c.args.path, change, c.enforceCall())
 	r := reply{outcome: o, kind: untrusted.File, etag: o.Etag}
 	if err != nil {
+		var refused *edit.Refusal
+		if errors.As(err, &refused) { // that of the call, not one on a person's card
+			c.detail = refused.Near
+		}
 		return r, err
 	}
 	diff, complete := edit.Diff(shown(o.Name), before, after)
@@ -85,4 +87,12 @@ func editFile(ctx context.Context, c *call) (reply, error) {
 		r.body = edit.Fence(diff)
 	}
 	return r, nil
+}
+
+func refusedEdit(err error) error {
+	var r *edit.Refusal
+	if !errors.As(err, &r) {
+		return err
+	}
+	return &fault.Error{Code: r.Code, Rule: r.Because, Hint: r.Next, Err: r}
 }

@@ -47,13 +47,33 @@ type Refusal struct {
 // Error returns the reason.
 func (r *Refusal) Error() string { return r.Because }
 
+// Check refuses edits that apply to no text whatever. What it returns is a
+// *Refusal or nil.
+func Check(edits []Edit) error {
+	if len(edits) == 0 {
+		return &Refusal{Code: fault.RequestInvalid, Because: "there are no edits", Next: "send at least one edit"}
+	}
+	for i, e := range edits {
+		if r := e.empty(); r != nil {
+			return r.of(i, len(edits))
+		}
+	}
+	return nil
+}
+
+// of names the edit of several that is refused.
+func (r *Refusal) of(i, n int) *Refusal {
+	r.Because = fmt.Sprintf("edit %d of %d: %s", i+1, n, r.Because)
+	return r
+}
+
 // Apply returns src with the edits made in order, each on the result of the
 // one before it. It makes all of them or returns a *Refusal and no text. The
 // line numbers in a refusal count in the text that the refused edit met. src
 // is not changed.
 func Apply(src []byte, edits []Edit) ([]byte, error) {
-	if len(edits) == 0 {
-		return nil, &Refusal{Code: fault.RequestInvalid, Because: "there are no edits", Next: "send at least one edit"}
+	if err := Check(edits); err != nil {
+		return nil, err
 	}
 	if r := refuseText(src); r != nil {
 		return nil, r
@@ -68,8 +88,7 @@ func Apply(src []byte, edits []Edit) ([]byte, error) {
 			r = tooMuch()
 		}
 		if r != nil {
-			r.Because = fmt.Sprintf("edit %d of %d: %s", i+1, len(edits), r.Because)
-			return nil, r
+			return nil, r.of(i, len(edits))
 		}
 		out = next
 	}
@@ -143,15 +162,22 @@ func (e Edit) apply(src []byte, ascii bool, most int) ([]byte, int, *Refusal) {
 	return out, len(spans), nil
 }
 
-func (e Edit) refuse(ascii bool) *Refusal {
-	switch {
-	case e.OldText == "":
+// empty refuses an edit that says nothing.
+func (e Edit) empty() *Refusal {
+	switch e.OldText {
+	case "":
 		return &Refusal{
 			Code: fault.RequestInvalid, Because: "oldText is empty, which is everywhere",
 			Next: "send the text that is to be replaced; append_file adds to the end",
 		}
-	case e.OldText == e.NewText:
+	case e.NewText:
 		return unchanged("oldText and newText are the same, so nothing would change")
+	}
+	return nil
+}
+
+func (e Edit) refuse(ascii bool) *Refusal {
+	switch {
 	case strings.IndexByte(e.NewText, 0) >= 0:
 		return &Refusal{
 			Code: fault.TextUnsafe, Because: "newText holds a NUL byte, which would make the file binary",
