@@ -25,7 +25,7 @@ func Out(s string, block bool) (text string, hidden int) {
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		switch {
-		case seen(r, size) || block && (r == '\n' || r == '\t'):
+		case seen(r, size) || joins(s, i, r, size) || block && (r == '\n' || r == '\t'):
 			if b != nil {
 				b = append(b, s[i:i+size]...)
 			}
@@ -63,6 +63,25 @@ func Name(s string) string {
 
 const digits = "0123456789abcdef"
 
+// stackers show in the letters of their own script alone, by drawing what follows
+// beneath or beside what stands before; elsewhere, with many fonts, as nothing.
+var stackers = map[rune]*unicode.RangeTable{
+	0x1039: unicode.Myanmar, 0x17D2: unicode.Khmer, 0x1A60: unicode.Tai_Tham, 0x1BAB: unicode.Sundanese,
+	0x2D7F: unicode.Tifinagh, 0xAAF6: unicode.Meetei_Mayek, 0x10A3F: unicode.Kharoshthi, 0x1107F: unicode.Brahmi,
+	0x11133: unicode.Chakma, 0x11A47: unicode.Zanabazar_Square, 0x11A99: unicode.Soyombo, 0x11D97: unicode.Masaram_Gondi,
+}
+
+// joins reports whether the code point at i is a stacker among letters of its script.
+func joins(s string, i int, r rune, size int) bool {
+	script := stackers[r]
+	if script == nil {
+		return false
+	}
+	before, n := utf8.DecodeLastRuneInString(s[:i])
+	after, m := utf8.DecodeRuneInString(s[i+size:])
+	return unicode.Is(script, before) && seen(before, n) && unicode.Is(script, after) && unicode.In(after, unicode.L, unicode.N) && seen(after, m)
+}
+
 // seen reports whether a reader sees that this code point is there. Joiners and
 // fillers that Clean keeps, for the scripts that need them, show as nothing.
 func seen(r rune, size int) bool {
@@ -71,10 +90,10 @@ func seen(r rune, size int) bool {
 		return r >= ' ' && r < 0x7F
 	case r == utf8.RuneError:
 		return size > 1
-	case r == 0x34F || r == 0x200C || r == 0x200D || r == 0x17B4 || r == 0x17B5 || r == 0x2800:
+	case r == 0x34F || r == 0x200C || r == 0x200D || r == 0x17B4 || r == 0x17B5 || r == 0x2800 || r == 0x16FE4 || r == 0x1D159:
 		return false
 	}
-	if unicode.Is(unicode.Variation_Selector, r) {
+	if stackers[r] != nil || unicode.Is(unicode.Variation_Selector, r) {
 		return false
 	}
 	text := string(r)

@@ -3,6 +3,7 @@
 package spell
 
 import (
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -32,6 +33,24 @@ func TestOut(t *testing.T) {
 	} {
 		if got, n := Out(tc.in, tc.block); got != tc.want || n != tc.n {
 			t.Errorf("%q: %q, %d, want %q, %d", tc.in, got, n, tc.want, tc.n)
+		}
+	}
+}
+
+// TestStackers: what joins letters of its script is left in their text, so that
+// it stays to be read, and is spelled wherever it would show as nothing.
+func TestStackers(t *testing.T) {
+	for _, s := range []string{"\u1780\u17d2\u1781", "\u1000\u1039\u1000", "\U00011003\u0020"} {
+		if got, n := Out(s, false); got != s || n != 0 {
+			t.Errorf("%q: %q", s, got)
+		}
+	}
+	for _, r := range "\U0001d159\U00016fe4\u17d2\u1039\u1a60\u1bab\u2d7f\uaaf6\U00010a3f\U0001107f\U00011133\U00011a47\U00011a99\U00011d97" {
+		for _, around := range [][2]string{{"a", "b"}, {"", ""}, {"\u1780", ""}, {"\u1780", "a"}, {"a", "\u1780"}, {"\u1780\u17b4", "\u1780"}, {"\u1780" + string(r), "\u1780"}} {
+			s := around[0] + string(r) + around[1]
+			if got, n := Out(s, true); n == 0 || strings.ContainsRune(got, r) {
+				t.Errorf("%q: %q", s, got)
+			}
 		}
 	}
 }
@@ -67,7 +86,7 @@ func clean(s string, block bool) string {
 // spelled already; everything that Clean would take away is counted.
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }), rapid.StringOf(rapid.RuneFrom([]rune("a\u200b\ufe0f\u202e\U000e0100\n\r\ufffe")))).Draw(rt, "s")
+		s := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }), rapid.StringOf(rapid.RuneFrom([]rune("a\u200b\ufe0f\u202e\U000e0100\n\r\ufffe\u1780\u17d2\u17b4")))).Draw(rt, "s")
 		block := rapid.Bool().Draw(rt, "block")
 		got, n := Out(s, block)
 		if !utf8.ValidString(got) || clean(got, block) != got || textsafe.Hidden(got) != 0 {
