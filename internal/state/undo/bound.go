@@ -30,7 +30,7 @@ const (
 // over it. Another process that does so, or looks after the dead, is not waited
 // for: there is a next time.
 func (l *Log) bound() {
-	names, err := journals(l.join())
+	names, _, err := journals(l.join())
 	if err != nil || total(names) <= l.o.Journals {
 		return
 	}

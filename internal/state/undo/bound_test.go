@@ -41,7 +41,7 @@ func lost(begin, _ *line) { begin.Lost = "too large" }
 
 func journalBytes(t *testing.T, l *Log) int64 {
 	t.Helper()
-	names, err := journals(l.join())
+	names, _, err := journals(l.join())
 	must(t, err)
 	return total(names)
 }
@@ -141,7 +141,7 @@ func TestJournalsInUse(t *testing.T) {
 // halfWay makes so many journals smaller.
 func halfWay(t *testing.T, l *Log, steps int) {
 	t.Helper()
-	names, err := journals(l.join())
+	names, _, err := journals(l.join())
 	must(t, err)
 	x, err := l.Read()
 	must(t, err)

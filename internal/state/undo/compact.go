@@ -4,7 +4,6 @@ package undo
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"os"
 
@@ -21,7 +20,7 @@ const compactName = "compact.new"
 // between leaves a change that is no longer kept, or lines about none. The
 // caller holds the lock of the journals.
 func (l *Log) compact() error {
-	names, err := journals(l.join())
+	names, _, err := journals(l.join())
 	if err != nil {
 		return err
 	}
@@ -119,32 +118,27 @@ func (r *rewriting) goes(b []byte) bool {
 
 // file writes a journal anew without what goes, in one step for whoever reads.
 func (r *rewriting) file(name string) error {
-	text, err := regular.Read(name)
+	in, err := regular.Open(name)
 	if err != nil {
 		return unusable("a journal can't be read", err)
 	}
-	info, err := os.Lstat(name)
+	defer in.Close()
+	info, err := in.Stat()
 	if err != nil {
 		return unusable("a journal can't be read", err)
 	}
-	var out bytes.Buffer
-	in := bufio.NewScanner(bytes.NewReader(text))
-	in.Buffer(make([]byte, 64<<10), maxLine)
-	for in.Scan() {
-		if !r.goes(in.Bytes()) {
-			out.Write(in.Bytes())
-			out.WriteByte('\n')
-		}
-	}
+	left, gone, err := r.copy(in)
+	temp := r.l.join(compactName)
 	switch {
-	case in.Err() != nil:
-		return unusable("a journal can't be read", in.Err())
-	case out.Len() == len(text):
-		return nil
-	case out.Len() == 0:
-		err = os.Remove(name)
-	default:
-		err = r.replace(name, out.Bytes(), info)
+	case err != nil:
+	case gone == 0:
+		return os.Remove(temp)
+	case left == 0:
+		err = errors.Join(os.Remove(name), os.Remove(temp))
+	default: // its time stays, by which its age is told
+		if err = os.Chtimes(temp, info.ModTime(), info.ModTime()); err == nil {
+			err = os.Rename(temp, name)
+		}
 	}
 	if err = errors.Join(err, syncDir(r.l.join())); err != nil {
 		return unusable("a journal can't be made smaller", err)
@@ -152,22 +146,25 @@ func (r *rewriting) file(name string) error {
 	return nil
 }
 
-// replace keeps the time of the journal, by which its age is told.
-func (r *rewriting) replace(name string, text []byte, was os.FileInfo) error {
-	temp := r.l.join(compactName)
-	f, err := regular.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+// copy writes what stays to compactName, and tells how many lines that is, and
+// how many go.
+func (r *rewriting) copy(in *os.File) (left, gone int, err error) {
+	f, err := regular.OpenFile(r.l.join(compactName), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
-	_, err = f.Write(text)
-	if err == nil {
+	out := bufio.NewWriter(f)
+	err = eachLine(in, func(b []byte) {
+		if r.goes(b) {
+			gone++
+			return
+		}
+		left++
+		_, _ = out.Write(b) // Flush tells
+		_ = out.WriteByte('\n')
+	})
+	if err = errors.Join(err, out.Flush()); err == nil && gone > 0 && left > 0 {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Chtimes(temp, was.ModTime(), was.ModTime()); err != nil {
-		return err
-	}
-	return os.Rename(temp, name)
+	return left, gone, errors.Join(err, f.Close())
 }

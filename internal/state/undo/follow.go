@@ -60,7 +60,7 @@ func (p Place) path() string { return filepath.Join(p.Path, filepath.FromSlash(p
 
 // Poll reads what was appended since.
 func (f *Follower) Poll() error {
-	names, err := journals(f.dir)
+	names, _, err := journals(f.dir)
 	if err != nil {
 		return err
 	}

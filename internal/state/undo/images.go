@@ -43,6 +43,13 @@ func (l *Log) Image(e *Entered) pathguard.Facts {
 // Read reads the journals.
 func (l *Log) Read() (*Index, error) { return Read(l.dir) }
 
+// Odd names, by their base names, what lies among the journals under the name of
+// one, and is none.
+func (l *Log) Odd() ([]string, error) {
+	_, odd, err := journals(l.join())
+	return odd, err
+}
+
 // OpenImage opens the copy that a step kept.
 func (l *Log) OpenImage(e *Entered) (*os.File, error) {
 	return regular.Open(l.join(imagesName, e.Image))

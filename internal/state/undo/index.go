@@ -3,14 +3,13 @@
 package undo
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -69,7 +68,7 @@ func (e *Entered) Current() *Entered {
 // Index is what all journals tell together.
 type Index struct {
 	Txns    []*Txn // the oldest first
-	Damaged int    // lines that can't be read, the torn end of a killed writer's among them
+	Damaged int    // lines that can't be read, the torn end of a killed writer's among them, and what Log.Odd names
 	byID    map[string]*Txn
 	byCorr  map[string]*Txn // those whose records share another id
 	same    map[pathguard.Facts]pathguard.Facts
@@ -79,10 +78,11 @@ type Index struct {
 // Read reads the journals of a state directory. None is an empty index.
 func Read(stateDir string) (*Index, error) {
 	x := &Index{byID: map[string]*Txn{}, byCorr: map[string]*Txn{}, same: map[pathguard.Facts]pathguard.Facts{}, remade: map[Folder]Folder{}}
-	names, err := journals(filepath.Join(stateDir, dirName))
+	names, odd, err := journals(filepath.Join(stateDir, dirName))
 	if err != nil {
 		return nil, err
 	}
+	x.Damaged = len(odd)
 	var later []sized
 	err = readAll(names, func(name string, t text) {
 		x.Damaged += t.damaged
@@ -105,24 +105,6 @@ func Read(stateDir string) (*Index, error) {
 	})
 	x.relate()
 	return x, nil
-}
-
-// journals lists the files, which sort by their age.
-func journals(dir string) ([]string, error) {
-	found, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, unusable("the journals can't be read", err)
-	}
-	var names []string
-	for _, f := range found {
-		if strings.HasSuffix(f.Name(), journalSuffix) {
-			names = append(names, filepath.Join(dir, f.Name()))
-		}
-	}
-	return names, nil
 }
 
 // text is what one journal says.
@@ -163,19 +145,17 @@ func readFile(name string) (t text) {
 		return t // pruned meanwhile
 	}
 	if err != nil {
-		return text{err: unusable("a journal can't be read", err)}
+		return text{err: unusable("a journal can't be read: "+strconv.Quote(filepath.Base(name)), err)}
 	}
 	defer f.Close()
-	in := bufio.NewScanner(f)
-	in.Buffer(make([]byte, 64<<10), maxLine)
-	for in.Scan() {
-		if l, ok := parseLine(in.Bytes()); ok {
-			t.lines = append(t.lines, sized{l, int64(len(in.Bytes()) + 1)})
+	err = eachLine(f, func(b []byte) {
+		if l, ok := parseLine(b); ok {
+			t.lines = append(t.lines, sized{l, int64(len(b) + 1)})
 		} else {
 			t.damaged++
 		}
-	}
-	if in.Err() != nil {
+	})
+	if err != nil {
 		t.damaged++
 	}
 	return t

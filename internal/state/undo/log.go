@@ -138,6 +138,9 @@ func (l *Log) append(lines []byte) (f *os.File, another bool, err error) {
 		}
 		another = true
 	}
+	if len(lines) > maxLine {
+		return nil, another, unusable("the change is larger than a journal takes", nil)
+	}
 	n, err := l.file.Write(lines)
 	if err != nil {
 		// A cut line would swallow the next one.

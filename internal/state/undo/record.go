@@ -138,9 +138,6 @@ func appendLine(b []byte, l line) []byte {
 	return append(append(b, text...), '\n')
 }
 
-// maxLine bounds a line that is read: a batch of the largest size.
-const maxLine = 64 << 20
-
 // parseLine returns false for anything that was not written whole.
 func parseLine(b []byte) (l line, ok bool) {
 	if len(b) < sumLen || b[sumLen-1] != ' ' {

@@ -45,7 +45,7 @@ func (l *Log) tidy(x *Index) error {
 // dropJournals removes those that were last written before the oldest change
 // that is kept, and brings the others to their bound.
 func (l *Log) dropJournals(old time.Time) error {
-	names, err := journals(l.join())
+	names, _, err := journals(l.join())
 	if err != nil {
 		return err
 	}

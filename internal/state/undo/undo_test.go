@@ -171,7 +171,7 @@ func TestRotate(t *testing.T) {
 		_, err := l.write(appendLine(nil, line{Kind: kindBegin, ID: fmt.Sprintf("p-%d", i), Time: time.Now(), Steps: []Step{step}}))
 		must(t, err)
 	}
-	names, err := journals(l.join())
+	names, _, err := journals(l.join())
 	must(t, err)
 	x, err := l.Read()
 	must(t, err)
