@@ -24,8 +24,8 @@ func (g *Gate) Copy(ctx context.Context, source, destination string, call Call) 
 		action: core.FSCreate, call: call, discards: "This call copies " + source,
 		operands: []operand{
 			// The target comes first: it is what is locked, recorded and kept.
-			{spelling: destination, use: useEntry, actions: createActions},
-			{spelling: source, use: useTarget, actions: readActions},
+			{spelling: destination, part: "to", use: useEntry, actions: createActions},
+			{spelling: source, part: "from", use: useTarget, actions: readActions},
 		},
 	}
 	to, from := &c.operands[0], &c.operands[1]

@@ -33,6 +33,7 @@ const maxHops = 40
 type operand struct {
 	spelling string
 	root     string // the one root that it must lie beneath, "" for any
+	part     string // what it is to a call that has two: from or to
 	use      use
 	actions  []core.Action // judged on every name that the spelling leads over
 	onNew    []core.Action // instead, where the target does not exist yet

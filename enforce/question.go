@@ -19,6 +19,7 @@ import (
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/safety"
+	"github.com/postern-gate/postern/internal/spell"
 	"github.com/postern-gate/postern/internal/state/undo"
 )
 
@@ -254,9 +255,17 @@ func bound(arguments string, details []Detail) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// details are what the crossing itself knows: content by its digest, flags.
+// details are what the crossing itself knows: which name is the old one, content
+// by its digest, flags.
 func (c *crossing) details() []Detail {
 	all := slices.Clone(c.flags)
+	for _, part := range []string{"from", "to"} {
+		for i := range c.operands {
+			if o := &c.operands[i]; o.part == part {
+				all = append(all, Detail{part, spell.Name(o.name.Resource().String())})
+			}
+		}
+	}
 	if c.proposed != nil && !c.blind() {
 		sum := sha256.Sum256(*c.proposed)
 		all = append(all, Detail{"content", strconv.Itoa(len(*c.proposed)) + " bytes, sha256 " + hex.EncodeToString(sum[:])})

@@ -10,6 +10,7 @@ import (
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
+	"github.com/postern-gate/postern/internal/state/grant"
 )
 
 // TestSince: what a question is about is known to have changed when it has, and
@@ -105,6 +106,32 @@ func TestSince(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestFromTo: which of two names is the old one is on the card, and bound.
+func TestFromTo(t *testing.T) {
+	for _, c := range []struct {
+		ask string
+		do  func(g *Gate, from, to string) (Outcome, error)
+	}{
+		{"fs.rename project://", func(g *Gate, from, to string) (Outcome, error) { return g.Move(t.Context(), from, to, Call{}) }},
+		{"fs.create project://", func(g *Gate, from, to string) (Outcome, error) { return g.Copy(t.Context(), from, to, Call{}) }},
+	} {
+		d := newDesk(t, []string{c.ask}, map[string]string{"a": "A"})
+		_, err := c.do(d.gate, "a", "b ")
+		q, err := d.person.Question(t.Context(), asked(t, err, fault.PolicyAsk))
+		d.must(err)
+		if want := []grant.Field{{Name: "from", Text: "project://a"}, {Name: "to", Text: `"project://b "`}}; !slices.Equal(q.Card.Details, want) {
+			t.Errorf("%+v", q.Card.Details)
+		}
+		d.must(os.Rename(d.path("a"), d.path("b ")))
+		_, err = c.do(d.gate, "b ", "a")
+		back, err := d.person.Question(t.Context(), asked(t, err, fault.PolicyAsk))
+		d.must(err)
+		if back.For.Arguments == q.For.Arguments {
+			t.Error("the way back is the same call")
+		}
 	}
 }
 

@@ -94,8 +94,8 @@ func (g *Gate) Move(ctx context.Context, source, destination string, call Call) 
 	c := &crossing{
 		action: core.FSRename, call: call, discards: "This call moves " + source,
 		operands: []operand{
-			{spelling: source, use: useEntry, actions: renameActions},
-			{spelling: destination, use: useEntry, actions: newNameActions},
+			{spelling: source, part: "from", use: useEntry, actions: renameActions},
+			{spelling: destination, part: "to", use: useEntry, actions: newNameActions},
 		},
 	}
 	from, to := &c.operands[0], &c.operands[1]
