@@ -5,9 +5,11 @@ package fsserver
 import (
 	"context"
 	"encoding/hex"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/fsserver/edit"
@@ -65,4 +67,31 @@ func (c *call) aside(ctx context.Context) (back func() error) {
 // personAsked tells the client what a person is asked, and for how long.
 func (c *call) personAsked(waited, most time.Duration, what textsafe.Line) {
 	c.progress(waited.Seconds(), most.Seconds(), what)
+}
+
+// maxUnanswered is how many of its questions one call may leave to be answered
+// later, so that it leaves room for others.
+const maxUnanswered = 8
+
+// sparing is the approver of one call. Its crossings come one after the other.
+type sparing struct {
+	enforce.Approver
+
+	unanswered int
+}
+
+// Approve asks until there are enough questions.
+func (s *sparing) Approve(ctx context.Context, q *enforce.Question) (enforce.Permission, error) {
+	if s.unanswered == maxUnanswered {
+		return nil, &fault.Error{
+			Code: fault.PolicyAsk, Op: q.Request.Action.String(), Resource: q.Request.Resource.String(), Retry: true,
+			Rule: q.Verdict.Reason.String() + ", and one call asks about " + strconv.Itoa(maxUnanswered) + " things at most",
+			Hint: "ask about fewer at a time, or call again when a person has answered",
+		}
+	}
+	yes, err := s.Approver.Approve(ctx, q)
+	if err != nil {
+		s.unanswered++
+	}
+	return yes, err
 }

@@ -7,6 +7,7 @@ package fsserver
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/enforce"
+	"github.com/postern-gate/postern/internal/state/grant"
 )
 
 // asker is a person who takes a while.
@@ -172,5 +174,31 @@ func TestAskNobodyHere(t *testing.T) {
 	r := w.call("delete_file", args{"path": "a", "confirm": true})
 	if r.code() != fault.PolicyAsk.String() || !strings.Contains(r.text(), "nobody can be asked") {
 		t.Errorf("%s", r.text())
+	}
+}
+
+// TestQuestionsOfOneCall: one call about many files asks about a few of them, and
+// leaves room for the questions of others.
+func TestQuestionsOfOneCall(t *testing.T) {
+	files := map[string]string{}
+	var paths []string
+	for i := range 60 {
+		name := strconv.Itoa(i)
+		paths, files[name] = append(paths, name), "content "+name
+	}
+	w := newWorld(t, files, later)
+	w.setup.Rules = map[string]string{"fs.read": "ask"}
+	c, person := w.desk()
+	r := c.call("read_multiple_files", args{"paths": paths}).ok().lacks("content 7").has("one call asks about 8 things at most")
+	if n := len(person.Pending()); n != maxUnanswered || strings.Count(r.text(), "postern approve ") != n {
+		t.Errorf("%d questions: %s", n, r.text())
+	}
+	for _, q := range person.Pending() { // the rest goes on where they were answered
+		_, err := person.Decide(t.Context(), q.ID, grant.Answer{Kind: grant.Once, Approver: "test"})
+		w.must(err)
+	}
+	c.call("read_multiple_files", args{"paths": paths}).ok().has("content 7").lacks("content 8")
+	if n := len(person.Pending()); n != maxUnanswered {
+		t.Errorf("%d questions then", n)
 	}
 }

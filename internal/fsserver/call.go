@@ -252,6 +252,9 @@ func (s *server) invoke(ctx context.Context, c *call) (res mcpserver.Result) {
 	options := s.o.Gate
 	options.Subject.Session = c.session.ID()
 	options.Asking = func() enforce.Asking { return c.asking(ctx) }
+	if options.Approver != nil {
+		options.Approver = &sparing{Approver: options.Approver}
+	}
 	if !c.roots.all {
 		options.Decider = narrowed{options.Decider, c.roots}
 	}

@@ -96,20 +96,10 @@ func told(t *testing.T, g guess, content string, rules map[string]string, paused
 	t.Helper()
 	w := newWorld(t, map[string]string{g.file: content, "other": "4711 other\n"}, later)
 	w.setup.Rules = rules
-	o, closer, err := w.setup.options()
-	w.must(err)
-	t.Cleanup(closer)
-	state := o.Gate.Recorder.(*enforce.State)
-	approvals := state.Approvals(enforce.ApprovalOptions{Times: func() (time.Duration, time.Duration) { return 0, time.Hour }})
-	t.Cleanup(func() { w.must(approvals.Close()) })
-	o.Gate.Approver, o.Gate.Keeper = approvals, state
-	person := state.Grants("terminal")
+	c, person := w.desk()
 	if paused {
-		w.must(person.Pause(t.Context(), o.Gate.Subject.Agent, "test"))
+		w.must(person.Pause(t.Context(), "test", "test"))
 	}
-	srv, err := New(o)
-	w.must(err)
-	c := connect(t, srv, nil)
 	for _, p := range plays(w, g.file) {
 		var f frame
 		if strings.Contains(p.tool, "/") {
@@ -121,6 +111,22 @@ func told(t *testing.T, g guess, content string, rules map[string]string, paused
 		heard = append(heard, notContent.ReplaceAllString(strings.ReplaceAll(text, w.root, "/root"), "…"))
 	}
 	return heard, len(person.Pending())
+}
+
+// desk is a client of a server whose questions go to its state directory, and
+// where a person answers them.
+func (w *world) desk() (*client, *grant.Store) {
+	w.Helper()
+	o, closer, err := w.setup.options()
+	w.must(err)
+	w.Cleanup(closer)
+	state := o.Gate.Recorder.(*enforce.State)
+	approvals := state.Approvals(enforce.ApprovalOptions{Times: func() (time.Duration, time.Duration) { return 0, time.Hour }})
+	w.Cleanup(func() { w.must(approvals.Close()) })
+	o.Gate.Approver, o.Gate.Keeper = approvals, state
+	srv, err := New(o)
+	w.must(err)
+	return connect(w.T, srv, nil), state.Grants("terminal")
 }
 
 // TestUnreadIsUntold: while reading asks, and nobody has said yes, every tool
@@ -181,18 +187,7 @@ func TestUnreadIsUntold(t *testing.T) {
 func TestEditAfterTheYes(t *testing.T) {
 	w := newWorld(t, map[string]string{"f": "the pin is 4711\n"}, later)
 	w.setup.Rules = map[string]string{"fs.read": "ask"}
-	o, closer, err := w.setup.options()
-	w.must(err)
-	t.Cleanup(closer)
-	state := o.Gate.Recorder.(*enforce.State)
-	approvals := state.Approvals(enforce.ApprovalOptions{Times: func() (time.Duration, time.Duration) { return 0, time.Hour }})
-	t.Cleanup(func() { w.must(approvals.Close()) })
-	o.Gate.Approver = approvals
-	person := state.Grants("terminal")
-	srv, err := New(o)
-	w.must(err)
-	c := connect(t, srv, nil)
-
+	c, person := w.desk()
 	call := func(old string) result {
 		return c.call("edit_file", args{"path": "f", "edits": []args{{"oldText": old, "newText": "no pin"}}})
 	}

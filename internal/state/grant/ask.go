@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -118,7 +119,7 @@ func (s *Store) Ask(ctx context.Context, b Binding, card Card, corr string, life
 	if s.paused(b.Agent) {
 		return nil, &fault.Error{Code: fault.PolicyAsk, Op: "ask", Rule: PausedRule, Hint: ResumeHint(b.Agent)}
 	}
-	if err := s.room(b.Agent); err != nil {
+	if err := s.room(&b); err != nil {
 		return nil, err
 	}
 	q := &Question{ID: newID(), Corr: corr, For: b, Card: card, Asked: now, Life: life}
@@ -156,11 +157,12 @@ func (c *Card) Size(b *Binding) int {
 // PausedRule is why nobody is asked about an agent.
 const PausedRule = "the policy asks a person, and the agent is paused"
 
-// room refuses a question beyond the bounds.
-func (s *Store) room(agent string) error {
+// room refuses a question beyond the bounds. Those of the agent in other folders
+// take none of its room.
+func (s *Store) room(b *Binding) error {
 	all, own := s.names(pendingDir), 0
 	for _, name := range all {
-		if q, err := s.question(name); err == nil && q.For.Agent == agent {
+		if q, err := s.question(name); err == nil && q.For.Agent == b.Agent && shareFolder(q.For.Roots, b.Roots) {
 			own++
 		}
 	}
@@ -171,6 +173,14 @@ func (s *Store) room(agent string) error {
 		Code: fault.PolicyAsk, Op: "ask", Rule: "the policy asks a person, and too many questions wait for an answer",
 		Hint: "wait until a person has answered: postern pending", Retry: true,
 	}
+}
+
+// shareFolder reports whether two calls have a folder in common, by its path, or
+// neither has one.
+func shareFolder(a, b []Root) bool {
+	return len(a)+len(b) == 0 || slices.ContainsFunc(a, func(r Root) bool {
+		return slices.ContainsFunc(b, func(o Root) bool { return o.Path == r.Path })
+	})
 }
 
 func (q *Question) note(e Event, reason string) Note {

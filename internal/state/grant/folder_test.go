@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -51,6 +52,32 @@ func TestFolderAsksAnew(t *testing.T) {
 	if again := w.ask(b).ID; again != first {
 		t.Error("two questions for one folder")
 	}
+}
+
+// TestRoomOfAFolder: the questions of one folder leave those of the same agent in
+// another their room; those of a call about both folders take of each.
+func TestRoomOfAFolder(t *testing.T) {
+	w := newWorld(t)
+	one, two := Root{"project", "/a/p", "1:2"}, Root{"project", "/b/p", "1:3"}
+	b := write1()
+	b.Roots = []Root{one}
+	for i := range MaxPending {
+		b.Arguments = fmt.Sprint(i)
+		w.ask(b)
+	}
+	b.Arguments = "one more"
+	for _, roots := range [][]Root{{one}, {two, one}, {{"again", "/a/p", "1:4"}}} {
+		b.Roots = roots
+		_, err := w.store.Ask(t.Context(), b, Card{}, "c", testLife)
+		wantCode(t, err, fault.PolicyAsk)
+	}
+	for i := range MaxPending {
+		b.Roots, b.Arguments = []Root{two}, fmt.Sprint(i)
+		w.ask(b)
+	}
+	b.Arguments = "one more"
+	_, err := w.store.Ask(t.Context(), b, Card{}, "c", testLife)
+	wantCode(t, err, fault.PolicyAsk)
 }
 
 // TestOlderVersion: what an older version sealed, which knew no folder, or not when

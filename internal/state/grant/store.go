@@ -20,8 +20,8 @@ import (
 
 // Bounds, and the times that no policy sets.
 const (
-	// MaxPending is how many questions of one agent wait at once, MaxAll how
-	// many of all, and how many answers are kept that still hold.
+	// MaxPending is how many questions of one agent about one folder wait at once,
+	// MaxAll how many of all, and how many answers are kept that still hold.
 	MaxPending = 32
 	MaxAll     = 256
 	// MaxQuestion bounds the texts of a question in bytes: what a person can't read they can't
