@@ -136,8 +136,8 @@ func undoNothing(t *testing.T) {
 	w.write("a", "other session")
 	w.put("a", "person's")
 	before := w.tree()
-	if id, p := w.undo(UndoSelect{Session: "S"}); id != "" || len(p.Steps) != 0 {
-		t.Errorf("%q %+v", id, p.Steps)
+	if p, err := w.state.PlanUndo(UndoSelect{Session: "S"}); fault.CodeOf(err) != fault.PathMissing {
+		t.Errorf("%+v %v", p, err)
 	}
 	w.unchanged(before)
 }

@@ -53,6 +53,10 @@ func (s *State) UndoList(session string, limit int) (list []UndoEntry, more, dam
 	return list, more, x.Damaged, nil
 }
 
+// UndoOdd names what lies among the journals in undo/ and is none: it is not
+// read.
+func (s *State) UndoOdd() ([]string, error) { return s.undo.Odd() }
+
 // effective is false for a change that did not happen.
 func effective(t *undo.Txn) bool {
 	return slices.ContainsFunc(t.Steps, func(e *undo.Entered) bool { return e.State != undo.Aborted })

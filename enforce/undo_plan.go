@@ -64,8 +64,9 @@ func (p *UndoPlan) Problems() (n int) {
 	return n
 }
 
-// PlanUndo says what taking back would do. Nothing is changed. A change that
-// nobody knows is path.missing; a plan without steps has nothing to undo.
+// PlanUndo says what taking back would do. Nothing is changed. A change or a
+// session that nobody knows is path.missing; a plan without steps has nothing to
+// undo.
 func (s *State) PlanUndo(sel UndoSelect) (*UndoPlan, error) {
 	x, err := s.undo.Read()
 	if err != nil {
@@ -73,6 +74,12 @@ func (s *State) PlanUndo(sel UndoSelect) (*UndoPlan, error) {
 	}
 	p := &UndoPlan{Select: sel, index: x}
 	p.choose()
+	if sel.ID == "" && sel.Session != "" && p.ids == nil {
+		return nil, &fault.Error{
+			Code: fault.PathMissing, Op: "undo", Resource: "session " + sel.Session,
+			Rule: "no change that is kept is of this session", Hint: "postern undo list",
+		}
+	}
 	return p, s.fill(p)
 }
 

@@ -35,15 +35,15 @@ func newUndo(env *Env) *cobra.Command {
 		Example: `  postern undo list
   postern undo --last --dry-run
   postern undo 3f2a9b0c1d2e-1c
-  postern undo --session 3f2a9b0c1d2e`,
+  postern undo --session c522681286cad5c6`,
 		Long: `takes back one change, all of a session, or the newest one: what was there
 before comes back with its mode, times and attributes, what was made is removed,
 what was moved gets its old name. the plan is shown first, and asked about on
 the terminal; without one it needs --yes
 
 --last is the newest change in the folder where it is run: its root contains
-that, or lies beneath it. an ID or a session is taken back wherever it was made;
-the plan says in which folder
+that, or lies beneath it. an ID or a session, both of postern undo list, is taken
+back wherever it was made; the plan says in which folder
 
 a file that changed since is a conflict: it stays as it is, and the others are
 done. exit 1 says that something was left out. an undo has an id too, and to
@@ -172,9 +172,9 @@ func (o *undoOptions) ask(ctx context.Context, env *Env, out undoJSON) error {
 
 // nothing is the answer where nothing was ever changed.
 func (o *undoOptions) nothing(env *Env, sel enforce.UndoSelect) error {
-	if sel.ID != "" {
+	if what := sel.ID + sel.Session; what != "" {
 		return &fault.Error{
-			Code: fault.PathMissing, Op: "undo", Resource: sel.ID, Rule: "there is no state directory, so nothing was ever changed", Hint: "postern status",
+			Code: fault.PathMissing, Op: "undo", Resource: what, Rule: "there is no state directory, so nothing was ever changed", Hint: "postern status",
 		}
 	}
 	out := undoJSON{document: newDocument("undo"), DryRun: o.dryRun, Steps: []undoStepJSON{}}

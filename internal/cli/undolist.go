@@ -3,12 +3,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,10 +26,10 @@ func newUndoList(env *Env) *cobra.Command {
 		Use:   "list [flags]",
 		Short: "list what can be taken back, the newest first",
 		Example: `  postern undo list
-  postern undo list --session 3f2a9b0c1d2e --json`,
+  postern undo list --session c522681286cad5c6 --json`,
 		Long: `each change that went through postern and is still kept: its id, when, by whom,
-what, in which folder, and whether it can be taken back now. every folder's, the
-newest ` + strconv.Itoa(listDefault) + `, or all with --all
+in which session, what, in which folder, and whether it can be taken back now.
+every folder's, the newest ` + strconv.Itoa(listDefault) + `, or all with --all
 
 what other programs changed is not listed, and no undo touches it. it is counted
 in the last line, as far as a postern up over the folder saw it, from an hour
@@ -64,14 +64,15 @@ type undoListJSON struct {
 	document
 	Entries []undoEntryJSON `json:"entries"`
 	More    int             `json:"more"`    // older ones that are not shown
-	Damaged int             `json:"damaged"` // lines of the journals that can't be read
+	Damaged int             `json:"damaged"` // lines of the journals that can't be read, and Odd
+	Odd     []string        `json:"odd"`     // entries of undo/ that are no journals, and not read
 	Outside *outsideJSON    `json:"outside"` // null where the log can't be read
 
 	home string
 }
 
 func (o *undoOptions) list(ctx context.Context, env *Env, all bool) (err error) {
-	out := undoListJSON{document: newDocument("undo-list"), Entries: []undoEntryJSON{}, home: env.Getenv("HOME")}
+	out := undoListJSON{document: newDocument("undo-list"), Entries: []undoEntryJSON{}, Odd: []string{}, home: env.Getenv("HOME")}
 	if neverChanged(env) {
 		out.Outside = &outsideJSON{Since: time.Now().Add(-outsideBefore)}
 		return answer(env.Out, o.asJSON, out, out.print)
@@ -91,6 +92,11 @@ func (o *undoOptions) list(ctx context.Context, env *Env, all bool) (err error) 
 		return err
 	}
 	out.More, out.Damaged = more, damaged
+	odd, err := state.UndoOdd()
+	if err != nil {
+		return err
+	}
+	out.Odd = append(out.Odd, odd...)
 	for _, e := range found {
 		out.Entries = append(out.Entries, undoEntryJSON(e))
 	}
@@ -107,35 +113,40 @@ func (u undoListJSON) print(w io.Writer) {
 		fmt.Fprintln(w, "there is nothing to undo")
 	}
 	for _, e := range u.Entries {
-		who := e.Agent
-		switch {
-		case e.Undoes:
-			who = "undo"
-		case who == "":
-			who = "-"
-		}
-		var what string
-		for i, n := range e.Names {
-			if i == 3 {
-				what += fmt.Sprintf(" and %d more", len(e.Names)-i)
-				break
-			}
-			what += " " + textsafe.Name(n)
-		}
-		for i, root := range e.Roots {
-			what += []string{" in ", " and "}[min(i, 1)] + drawnFolder(root, u.home)
-		}
-		state := e.State
-		if e.Why != "" {
-			state += " (" + textsafe.Clean(e.Why).String() + ")"
-		}
-		fmt.Fprintf(w, "%s  %s  %s  %s%s  %s\n", e.ID, e.Time.Local().Format(time.DateTime), textsafe.Name(who), e.Op, what, state)
+		fmt.Fprintln(w, e.drawn(u.home))
 	}
 	if u.More > 0 {
 		fmt.Fprintf(w, "and %d older: --all shows them\n", u.More)
 	}
-	if u.Damaged > 0 {
-		fmt.Fprintln(w, strings.TrimSpace(counted(u.Damaged, "line")+" of the journals can't be read"))
+	if lines := u.Damaged - len(u.Odd); lines > 0 {
+		fmt.Fprintln(w, counted(lines, "line")+" of the journals can't be read")
+	}
+	for _, name := range u.Odd {
+		fmt.Fprintln(w, "undo/"+textsafe.Name(name)+" in the state directory is no journal of postern's, and was not read")
 	}
 	u.Outside.print(w)
+}
+
+func (e *undoEntryJSON) drawn(home string) string {
+	who, session := cmp.Or(e.Agent, "-"), cmp.Or(e.Session, "-")
+	if e.Undoes {
+		who, session = "undo", "-" // no undo of a session takes it back
+	}
+	var what string
+	for i, n := range e.Names {
+		if i == 3 {
+			what += fmt.Sprintf(" and %d more", len(e.Names)-i)
+			break
+		}
+		what += " " + textsafe.Name(n)
+	}
+	for i, root := range e.Roots {
+		what += []string{" in ", " and "}[min(i, 1)] + drawnFolder(root, home)
+	}
+	state := e.State
+	if e.Why != "" {
+		state += " (" + textsafe.Clean(e.Why).String() + ")"
+	}
+	return fmt.Sprintf("%s  %s  %s  %s  %s%s  %s",
+		e.ID, e.Time.Local().Format(time.DateTime), textsafe.Name(who), textsafe.Name(session), e.Op, what, state)
 }
