@@ -233,17 +233,21 @@ func what(b *grant.Binding) string {
 	return strings.Join(all, ", ")
 }
 
+// noName is an agent without a name where one is shown and typed, so no door may
+// have it for one.
+const noName = "-"
+
 // agentName is an agent as it is shown and typed; a door may name none.
 func agentName(name string) string {
 	if name == "" {
-		return "-"
+		return noName
 	}
 	return spell.Name(name)
 }
 
 // typedAgent is an agent as it is recorded.
 func typedAgent(name string) string {
-	if name == "-" {
+	if name == noName {
 		return ""
 	}
 	return name

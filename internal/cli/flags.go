@@ -48,8 +48,18 @@ func jsonFlag(cmd *cobra.Command, value *bool) {
 	cmd.Flags().BoolVar(value, "json", false, "print one JSON document, errors too")
 }
 
+// door is the name that a door has for its agent.
+type door struct{ text }
+
+func (d *door) Set(s string) error {
+	if s == noName {
+		return errors.New("it stands for an agent without a name")
+	}
+	return d.text.Set(s)
+}
+
 func agentFlag(cmd *cobra.Command, o *options) {
-	textFlag(cmd, &o.agent, "agent", "NAME", "the agent that this line is installed for; its rules apply")
+	cmd.Flags().Var(&door{text{value: &o.agent, kind: "NAME"}}, "agent", "the agent that this line is installed for; its rules apply")
 }
 
 func policyFlag(cmd *cobra.Command, o *options) {
