@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"time"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -45,26 +46,40 @@ func (s *Store) Decide(ctx context.Context, id string, a Answer) (*Grant, error)
 	if err != nil {
 		return nil, err
 	}
-	data, err := seal(s.key, "answer", id, g)
+	if err := s.give(g); err != nil {
+		return nil, err
+	}
+	s.step("answered")
+	_ = s.putAway(name, id) // else the next sweep does it
+	return g, s.count(q.For.Agent, g)
+}
+
+// give puts an answer in force. It is written before it is recorded, and recorded
+// before it holds.
+func (s *Store) give(g *Grant) error {
+	data, err := seal(s.key, "answer", g.ID, g)
 	if err != nil {
-		return nil, failed(err)
+		return failed(err)
+	}
+	tmp, err := s.draft(grantsDir, data)
+	if err != nil {
+		return failed(err)
 	}
 	event := Approved
 	if g.Kind == No {
 		event = Denied
 	}
 	if err := s.note(g.note(event, "")); err != nil {
-		return nil, err
+		_ = os.Remove(tmp)
+		return err
 	}
 	s.step("recorded")
-	if err := s.place(grantsDir, id, data); errors.Is(err, fs.ErrExist) {
-		return nil, decided(id, "")
+	if err := s.place(tmp, grantsDir, g.ID); errors.Is(err, fs.ErrExist) {
+		return decided(g.ID, "")
 	} else if err != nil {
-		return nil, failed(err)
+		return failed(err)
 	}
-	s.step("answered")
-	_ = s.putAway(name, id) // else the next sweep does it
-	return g, s.count(q.For.Agent, g)
+	return nil
 }
 
 // open returns the question with that id that waits, and the name of its file.
@@ -174,7 +189,11 @@ func (s *Store) keepAgent(r *agentRecord) error {
 	if err != nil {
 		return failed(err)
 	}
-	if err := s.replace(agentsDir, agentFile(r.Agent), data); err != nil {
+	tmp, err := s.draft(agentsDir, data)
+	if err == nil {
+		err = s.put(tmp, agentsDir, agentFile(r.Agent))
+	}
+	if err != nil {
 		return failed(err)
 	}
 	return nil

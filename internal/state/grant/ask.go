@@ -112,29 +112,54 @@ func (s *Store) Ask(ctx context.Context, b Binding, card Card, corr string, life
 	}
 	defer done()
 	s.sweep(ctx)
-	name, now := b.exact(), s.clock.now()
-	if q, err := s.question(name); err == nil && !s.questionOver(q, now) {
+	if q, err := s.waiting(&b); q != nil || err != nil {
+		return q, err
+	}
+	name := b.exact()
+	q := &Question{ID: newID(), Corr: corr, For: b, Card: card, Asked: s.clock.now(), Life: life}
+	data, err := seal(s.key, "question", name, q)
+	if err != nil || q.Card.Size(&q.For) > MaxQuestion {
+		return nil, &fault.Error{Code: fault.LimitExceeded, Op: "ask", Rule: "the question is too large to be shown", Err: err}
+	}
+	tmp, err := s.draft(pendingDir, data)
+	if err != nil {
+		return nil, failed(err)
+	}
+	if err := s.note(q.note(Asked, card.Rule)); err != nil {
+		_ = os.Remove(tmp)
+		return nil, err
+	}
+	// What has the name now is no question that anybody could answer.
+	if err := s.put(tmp, pendingDir, name); err != nil {
+		return nil, failed(err)
+	}
+	return q, nil
+}
+
+// Waiting returns the same question if it waits already, nil if Ask would put a
+// new one, and the refusal if there is no place for it. So a card, which may take
+// as long as what is there says, is drawn for a new question only.
+func (s *Store) Waiting(ctx context.Context, b *Binding) (*Question, error) {
+	if _, err := s.secret(true); err != nil {
+		return nil, err
+	}
+	done, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	s.sweep(ctx)
+	return s.waiting(b)
+}
+
+func (s *Store) waiting(b *Binding) (*Question, error) {
+	if q, err := s.question(b.exact()); err == nil && !s.questionOver(q, s.clock.now()) {
 		return q, nil
 	}
 	if s.paused(b.Agent) {
 		return nil, &fault.Error{Code: fault.PolicyAsk, Op: "ask", Rule: PausedRule, Hint: ResumeHint(b.Agent)}
 	}
-	if err := s.room(&b); err != nil {
-		return nil, err
-	}
-	q := &Question{ID: newID(), Corr: corr, For: b, Card: card, Asked: now, Life: life}
-	data, err := seal(s.key, "question", name, q)
-	if err != nil || q.Card.Size(&q.For) > MaxQuestion {
-		return nil, &fault.Error{Code: fault.LimitExceeded, Op: "ask", Rule: "the question is too large to be shown", Err: err}
-	}
-	if err := s.note(q.note(Asked, card.Rule)); err != nil {
-		return nil, err
-	}
-	// What has the name now is no question that anybody could answer.
-	if err := s.replace(pendingDir, name, data); err != nil {
-		return nil, failed(err)
-	}
-	return q, nil
+	return nil, s.room(b)
 }
 
 // Size is how much there is to read of a question with this card, in bytes.

@@ -127,14 +127,18 @@ func write(dir string, data []byte) (string, error) {
 	return f.Name(), nil
 }
 
-// place gives a new record its name. The error is fs.ErrExist where another
-// has it.
-func (s *Store) place(dir, name string, data []byte) error {
+// draft makes a record that has no name yet. What can't be written fails here,
+// before anything is told of it.
+func (s *Store) draft(dir string, data []byte) (string, error) {
 	tmp, err := write(s.path(dir), data)
-	if err != nil {
-		return err
+	if err == nil {
+		s.step("written")
 	}
-	s.step("written")
+	return tmp, err
+}
+
+// place gives a draft its name. The error is fs.ErrExist where another has it.
+func (s *Store) place(tmp, dir, name string) error {
 	if err := s.move(tmp, s.path(dir, name)); err != nil {
 		_ = os.Remove(tmp)
 		return err
@@ -142,13 +146,8 @@ func (s *Store) place(dir, name string, data []byte) error {
 	return s.settle(dir)
 }
 
-// replace gives a record its name, whoever has it.
-func (s *Store) replace(dir, name string, data []byte) error {
-	tmp, err := write(s.path(dir), data)
-	if err != nil {
-		return err
-	}
-	s.step("written")
+// put gives a draft its name, whoever has it.
+func (s *Store) put(tmp, dir, name string) error {
 	if err := os.Rename(tmp, s.path(dir, name)); err != nil {
 		_ = os.Remove(tmp)
 		return err

@@ -174,7 +174,7 @@ func (w *world) afterKill(what string, at int, id string) {
 }
 
 // TestFullDisk: where a file can't be written whole nothing is asked or
-// answered, no part of it is left, and what needs no new file goes on.
+// answered, nor recorded as such, no part of it is left, and what needs no new file goes on.
 func TestFullDisk(t *testing.T) {
 	for _, full := range []bool{true, false} {
 		for _, what := range []string{"ask", "approve", "deny", "spend", "revoke"} {
@@ -206,6 +206,11 @@ func TestFullDisk(t *testing.T) {
 						t.Errorf("full %v, %s: %s is left in %s", full, what, name, dir)
 					}
 				}
+			}
+			told, err := os.ReadFile(w.path("log"))
+			w.must(err)
+			if word := map[string]string{"ask": "asked", "approve": "approved", "deny": "denied", "spend": "spent", "revoke": "revoked"}[what]; strings.Contains(string(told), word) != works {
+				t.Errorf("full %v, %s: the log has %q", full, what, told)
 			}
 			if b := write1(); full && (what == "approve" || what == "deny") && (w.store.Find(&b) != (Found{}) || len(w.store.Pending()) != 1) {
 				t.Errorf("%s: %+v", what, w.store.Find(&b))
