@@ -132,7 +132,10 @@ func (a *Approvals) ask(ctx context.Context, q *Question, b *grant.Binding, stal
 	}
 	wait, life := a.times()
 	put := func() (*grant.Question, error) {
-		asked, err := a.store.Ask(ctx, *b, q.card(b), q.Corr, life)
+		asked, err := a.store.Waiting(ctx, b)
+		if asked == nil && err == nil {
+			asked, err = a.store.Ask(ctx, *b, q.card(b), q.Corr, life)
+		}
 		if err != nil && a.store.Find(b).Paused { // meanwhile
 			err = q.paused(b.Agent, grant.PausedRule)
 		}
