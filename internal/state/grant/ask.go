@@ -36,7 +36,7 @@ func (s *Store) Find(b *Binding) Found {
 	}
 	now, p := s.clock.now(), b.prints()
 	for _, g := range all {
-		if s.over(g, now) {
+		if s.over(g, now) || s.exists(spentDir, g.ID) { // a copy that was put back keeps nobody from asking
 			continue
 		}
 		switch {

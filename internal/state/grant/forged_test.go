@@ -141,8 +141,33 @@ func TestReplayed(t *testing.T) {
 	w.must(w.spend(q.ID, write1()))
 	w.must(os.WriteFile(w.path("grants", q.ID), b, 0o600))
 	wantCode(t, w.spend(q.ID, write1()), fault.GrantRevoked)
+	call := write1()
+	if f := w.store.Find(&call); f != (Found{}) {
+		t.Errorf("the call is not asked about: %+v", f)
+	}
 	w.must(w.store.Sweep(t.Context()))
 	wantCode(t, w.spend(q.ID, write1()), fault.GrantRevoked)
+}
+
+// TestReplayedUnderLimit: who can write in the state directory and takes away what
+// tells that a yes was spent spends it again until its own time, without the key,
+// and one who takes away what tells of a pause ends that. It is stated, not
+// prevented: no file tells that another was never there.
+func TestReplayedUnderLimit(t *testing.T) {
+	w := newWorld(t)
+	q := w.ask(write1())
+	w.decide(q, Once)
+	b, err := os.ReadFile(w.path("grants", q.ID))
+	w.must(err)
+	w.must(w.spend(q.ID, write1()))
+	w.must(os.RemoveAll(w.path("spent")))
+	w.must(os.WriteFile(w.path("grants", q.ID), b, 0o600))
+	w.must(w.spend(q.ID, write1()))
+	w.must(w.store.Pause(t.Context(), "a", "x"))
+	w.must(os.RemoveAll(w.path("agents")))
+	if call := write1(); w.store.Find(&call).Paused {
+		t.Error("the limit is gone: say so in THREATMODEL.md and docs/approvals.md")
+	}
 }
 
 // TestForgedQuestion: a question that was edited can't be answered, and the
