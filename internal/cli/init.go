@@ -52,7 +52,8 @@ each client's file. nothing is written before a person says yes on the terminal
 every other byte of a file stays as it is. a file that can't be edited without
 a guess is refused, and then nothing at all is written. whatever is answered but
 yes, and without a terminal to ask on, it writes nothing and ends with exit 4.
-with --json nobody is asked: it takes --yes or --dry-run
+with --json nobody is asked: it takes --yes or --dry-run. --yes counts as a
+person's word, so it is refused in an agent's own shell
 
 what was added is remembered, so that --undo takes out exactly that, also after
 other changes; of a --client that is named also an entry that reads as init
@@ -315,7 +316,7 @@ func (r *initRun) complete(out *initJSON) error {
 		return nil
 	}
 	return &fault.Error{
-		Code: fault.IOFailed, Op: opInit + " --undo", Resource: r.world.Project, Rule: "what init added is still there in part: " + strings.Join(out.Left, "; "),
+		Code: fault.IOFailed, Op: r.op(), Resource: r.world.Project, Rule: "what init added is still there in part: " + strings.Join(out.Left, "; "),
 		Hint: "see to it, then run postern init --undo again, or take out one client alone: postern init --undo --client ID",
 	}
 }

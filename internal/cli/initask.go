@@ -18,12 +18,15 @@ import (
 // a program's. What is asked about is shown there too if stdout goes elsewhere. A
 // no is an answer and not a refusal, so it is said in one line.
 func (r *initRun) ask(ctx context.Context, out *initJSON) error {
-	if r.yes || out.idle() {
+	if out.idle() {
 		return nil
+	}
+	if r.yes {
+		return aPerson(r.env, r.op())
 	}
 	in, tty, err := prompt.Files()
 	if err != nil {
-		return &fault.Error{Code: fault.PolicyAsk, Op: opInit, Rule: "a person has to say yes to it, and there is no terminal to ask on", Hint: r.unasked()}
+		return &fault.Error{Code: fault.PolicyAsk, Op: r.op(), Rule: "a person has to say yes to it, and there is no terminal to ask on", Hint: r.unasked()}
 	}
 	defer in.Close()
 	defer tty.Close()
@@ -43,12 +46,17 @@ func (r *initRun) ask(ctx context.Context, out *initJSON) error {
 	return nil
 }
 
+// op is what a refusal is about.
+func (r *initRun) op() string {
+	if r.undo {
+		return opInit + " --undo"
+	}
+	return opInit
+}
+
 // unasked is this command line with --yes.
 func (r *initRun) unasked() string {
-	line := "postern init --yes"
-	if r.undo {
-		line = "postern init --undo --yes"
-	}
+	line := "postern " + r.op() + " --yes"
 	for _, id := range r.clients {
 		line += " --client " + id
 	}
