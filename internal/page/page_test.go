@@ -436,8 +436,11 @@ func TestGetChangesNothing(t *testing.T) {
 	d.login()
 	d.ask("project://x", "mutating")
 	before := d.files()
-	for _, path := range []string{"/", "/activity", "/activity?q=x", "/undo", "/undo?session=s", "/undo/plan?session=s", "/why?id=x", "/grants", "/reach", "/page.css", "/page.js", "/login?code=x", "/?notice=1"} {
+	for _, path := range []string{"/", "/activity", "/activity?q=x", "/undo", "/undo?session=s", "/why?id=x", "/grants", "/reach", "/page.css", "/page.js", "/login?code=x", "/?notice=1"} {
 		d.get(path)
+	}
+	if w := d.request(http.MethodGet, d.page.base+"/undo/plan?session=s", nil); w.Code != http.StatusNotFound {
+		t.Errorf("the plan of a session that nobody knows: %d", w.Code)
 	}
 	if before == "" || d.files() != before {
 		t.Error("something changed")

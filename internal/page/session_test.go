@@ -52,7 +52,7 @@ func TestUndoSession(t *testing.T) {
 		}
 	}
 	own := d.get("/undo" + query)
-	if strings.Contains(own, "project://c") || !strings.Contains(own, "plan to undo all of them") {
+	if strings.Contains(own, "project://c") || !strings.Contains(own, "undo all of them…") {
 		t.Error(own)
 	}
 	plan := d.get("/undo/plan" + query)

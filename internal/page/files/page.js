@@ -74,7 +74,9 @@
       }
       for (const o of document.querySelectorAll('[data-live]')) {
         const n = next.querySelector(`[data-live="${o.dataset.live}"]`);
-        if (n && merge(o, n)) still();
+        if (!n || !merge(o, n)) continue;
+        still();
+        if (o.dataset.live === 'cards') document.querySelector('[data-passing]')?.remove();
       }
     } catch {
       // The next event tries again.
@@ -120,6 +122,16 @@
       if (e.persisted) location.reload();
     });
   }
+
+  // A tick for all is seen on each, and is for none once one of them is taken back.
+  document.addEventListener('change', (e) => {
+    const form = e.target.closest('form');
+    if (e.target.name === 'all') {
+      for (const each of form.querySelectorAll('input[name=tick]')) each.checked = e.target.checked;
+    } else if (e.target.name === 'tick' && !e.target.checked) {
+      form.querySelector('input[name=all]').checked = false;
+    }
+  });
 
   document.addEventListener('keydown', (e) => {
     if ((e.key !== 'j' && e.key !== 'k') || e.ctrlKey || e.metaKey || e.altKey || e.target.closest('input:not([type=checkbox])')) return;
