@@ -122,6 +122,34 @@ func TestUndoNotMine(t *testing.T) {
 	}
 }
 
+// TestUndoFolderNotMine: a folder that is there after a crash may be a person's:
+// they look.
+func TestUndoFolderNotMine(t *testing.T) {
+	for name, harm := range map[string]func(w *undoWorld){
+		"before it was made": func(w *undoWorld) { w.must(os.Remove(w.path("d"))); w.put("d/", "") },
+		"after":              func(*undoWorld) {},
+	} {
+		w := newUndoWorld(t, stateBeside(t), UndoOptions{}, nil)
+		made, err := w.gate.MakeDir(t.Context(), "d", Call{})
+		w.must(err)
+		w.cut(1, func() { harm(w) })
+		_, p := w.undo(UndoSelect{ID: made.UndoID})
+		if len(p.Steps) != 1 || p.Steps[0].Problem != UndoAttention {
+			t.Errorf("%s: %+v", name, p.Steps)
+		}
+		if _, err := os.Lstat(w.path("d")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	w := newUndoWorld(t, stateBeside(t), UndoOptions{}, nil)
+	made, err := w.gate.MakeDir(t.Context(), "d", Call{})
+	w.must(err)
+	w.cut(1, func() { w.must(os.Remove(w.path("d"))) })
+	if _, p := w.undo(UndoSelect{ID: made.UndoID}); len(p.Steps) != 0 {
+		t.Errorf("one that is not there: %+v", p.Steps)
+	}
+}
+
 // TestUndoRedoSession: what an undo brought back and changed then is taken away
 // again by its redo; what somebody changed since is not.
 func TestUndoRedoSession(t *testing.T) {

@@ -20,10 +20,8 @@ const (
 	// removed: its line may be on its way.
 	orphanAge = time.Hour
 
-	// tick is how far a file system's clock may be behind ours.
-	tick = 20 * time.Millisecond
-
 	whyOther  = "it is neither what it was nor what it should have become"
+	whyMade   = "who made this folder can't be told: the call that was about to ended before it said so"
 	whyUnread = "it can't be looked at"
 )
 
@@ -174,7 +172,10 @@ func (l *Log) settle(store *pathguard.Store, e *Entered, open OpenRoot) (State, 
 	case Mkdir:
 		state = s.made()
 	}
-	if state == Attention {
+	switch {
+	case state == Attention && e.Do == Mkdir:
+		return state, s.cur, whyMade
+	case state == Attention:
 		return state, s.cur, whyOther
 	}
 	s.clean(state)
@@ -350,14 +351,11 @@ func (s *scene) resized(size int64) State {
 	return Attention
 }
 
-// made is for a directory: one that was born after the intent, where nothing was
-// under the lock, and that holds nothing but what we put there.
+// made is for a directory. What was noted after it was made is known; else one
+// that is there may be somebody's who came after the crash.
 func (s *scene) made() State {
 	if none(s.cur) {
 		return Aborted
-	}
-	if s.cur.Kind() == pathguard.KindDir && s.cur.CTime >= s.e.Txn.Time.Add(-tick).UnixNano() {
-		return Committed
 	}
 	return Attention
 }
