@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/postern-gate/postern/core/fault"
 )
 
 // born is the inode and the time of birth of a folder.
@@ -94,6 +96,28 @@ func TestUndoFolderMode(t *testing.T) {
 	for _, name := range []string{"d", "to"} {
 		if _, err := os.Lstat(w.path(name)); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestUndoEmptyElsewhere: an empty folder that would not come back with its mode
+// is said not to before, and is deleted with confirm alone.
+func TestUndoEmptyElsewhere(t *testing.T) {
+	w := newUndoWorld(t, elsewhere(t), UndoOptions{}, map[string]string{"plain/": "", "shared/": "", "wide/": ""})
+	w.must(os.Chmod(w.path("plain"), 0o700))
+	w.must(unix.Chmod(w.path("shared"), 0o2700))
+	w.must(os.Chmod(w.path("wide"), 0o777))
+	w.undone(UndoSelect{ID: w.delete("plain")})
+	if info, err := os.Stat(w.path("plain")); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v %v", info, err)
+	}
+	for _, name := range []string{"shared", "wide"} {
+		if _, err := w.gate.Delete(t.Context(), name, false, Call{}); fault.CodeOf(err) != fault.ConfirmMissing {
+			t.Errorf("%s: %v", name, err)
+		}
+		out, err := w.gate.Delete(t.Context(), name, false, Call{Confirm: true})
+		if err != nil || out.Undoable || out.UndoReason == "" {
+			t.Errorf("%s: %+v %v", name, out, err)
 		}
 	}
 }
