@@ -289,7 +289,7 @@ func TestHostileCard(t *testing.T) {
 		t.Errorf("no line was continued: %q", screen)
 	}
 	last := strings.Split(strings.TrimSpace(whole), "\r\n")
-	if target := last[len(last)-2]; !strings.HasPrefix(target, `fs.write "project://x\u001b[2J`) || !strings.HasSuffix(target, strings.Repeat("n", 150)+`"`) {
+	if target := last[len(last)-2]; !strings.HasPrefix(target, `fs.write "project://x\u{1b}[2J`) || !strings.HasSuffix(target, strings.Repeat("n", 150)+`"`) {
 		t.Errorf("the target is %q", target)
 	}
 	p.types("y\r")

@@ -24,29 +24,38 @@ func Out(s string, block bool) (text string, hidden int) {
 	var b []byte
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case seen(r, size) || joins(s, i, r, size) || block && (r == '\n' || r == '\t'):
-			if b != nil {
-				b = append(b, s[i:i+size]...)
+		next := i + size
+		switch shown := shows(s, i, r, size, block); {
+		case shown && b != nil:
+			b = append(b, s[i:next]...)
+		case !shown:
+			if b == nil {
+				b = append(make([]byte, 0, len(s)+64), s[:i]...)
 			}
-			i += size
-			continue
-		case b == nil:
-			b = append(make([]byte, 0, len(s)+64), s[:i]...)
+			b = spelled(b, s[i], r, size)
+			if lineEnd := next == len(s) || s[next] == '\n'; !block || r != '\r' || !lineEnd {
+				hidden++
+			}
 		}
-		if r == utf8.RuneError && size == 1 {
-			b = append(b, '\\', 'x', digits[s[i]>>4], digits[s[i]&15])
-		} else {
-			b = append(strconv.AppendInt(append(b, `\u{`...), int64(r), 16), '}')
-		}
-		if i += size; !block || r != '\r' || i < len(s) && s[i] != '\n' {
-			hidden++
-		}
+		i = next
 	}
 	if b == nil {
 		return s, 0
 	}
 	return string(b), hidden
+}
+
+// shows reports whether the code point at i stays as it is.
+func shows(s string, i int, r rune, size int, block bool) bool {
+	return seen(r, size) || block && (r == '\n' || r == '\t') || joins(s, i, r, size)
+}
+
+// spelled appends a code point, or the byte that is none.
+func spelled(b []byte, first byte, r rune, size int) []byte {
+	if r == utf8.RuneError && size == 1 {
+		return append(b, '\\', 'x', digits[first>>4], digits[first&15])
+	}
+	return append(strconv.AppendInt(append(b, `\u{`...), int64(r), 16), '}')
 }
 
 // Name returns a name as it is drawn where it is read to be agreed to: s itself,
@@ -82,18 +91,18 @@ func joins(s string, i int, r rune, size int) bool {
 	return unicode.Is(script, before) && seen(before, n) && unicode.Is(script, after) && unicode.In(after, unicode.L, unicode.N) && seen(after, m)
 }
 
-// seen reports whether a reader sees that this code point is there. Joiners and
-// fillers that Clean keeps, for the scripts that need them, show as nothing.
+// blank are the joiners and fillers that Clean keeps, for the scripts that need
+// them, and that show as nothing.
+const blank = "\u034f\u200c\u200d\u17b4\u17b5\u2800\U00016fe4\U0001d159"
+
+// seen reports whether a reader sees that this code point is there.
 func seen(r rune, size int) bool {
 	switch {
 	case r < utf8.RuneSelf:
 		return r >= ' ' && r < 0x7F
 	case r == utf8.RuneError:
 		return size > 1
-	case r == 0x34F || r == 0x200C || r == 0x200D || r == 0x17B4 || r == 0x17B5 || r == 0x2800 || r == 0x16FE4 || r == 0x1D159:
-		return false
-	}
-	if stackers[r] != nil || unicode.Is(unicode.Variation_Selector, r) {
+	case strings.ContainsRune(blank, r) || stackers[r] != nil || unicode.Is(unicode.Variation_Selector, r):
 		return false
 	}
 	text := string(r)

@@ -36,7 +36,7 @@ func (s *Store) Find(b *Binding) Found {
 	}
 	now, p := s.clock.now(), b.prints()
 	for _, g := range all {
-		if s.over(g, now) || s.exists(spentDir, g.ID) { // a copy that was put back keeps nobody from asking
+		if s.over(g, now) {
 			continue
 		}
 		switch {
@@ -57,7 +57,8 @@ func (s *Store) Find(b *Binding) Found {
 }
 
 // answers returns the records in grants, from memory where a file is the one
-// that was read before.
+// that was read before. A copy that was put back is none, so that it keeps nobody
+// from asking.
 func (s *Store) answers() []*Grant {
 	names := s.names(grantsDir)
 	if len(names) == 0 {
@@ -72,7 +73,7 @@ func (s *Store) answers() []*Grant {
 	all := make([]*Grant, 0, len(names))
 	for _, name := range names {
 		info, err := os.Lstat(s.path(grantsDir, name))
-		if err != nil {
+		if err != nil || s.exists(spentDir, name) {
 			continue
 		}
 		k, ok := s.known[name]
