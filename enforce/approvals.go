@@ -131,17 +131,7 @@ func (a *Approvals) ask(ctx context.Context, q *Question, b *grant.Binding, stal
 		return nil, err
 	}
 	wait, life := a.times()
-	put := func() (*grant.Question, error) {
-		asked, err := a.store.Waiting(ctx, b)
-		if asked == nil && err == nil {
-			asked, err = a.store.Ask(ctx, *b, q.card(b), q.Corr, life)
-		}
-		if err != nil && a.store.Find(b).Paused { // meanwhile
-			err = q.paused(b.Agent, grant.PausedRule)
-		}
-		return asked, err
-	}
-	asked, err := put()
+	asked, err := a.put(ctx, q, b, life)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +141,7 @@ func (a *Approvals) ask(ctx context.Context, q *Question, b *grant.Binding, stal
 		case err != nil:
 			return nil, err
 		case answer == nil:
-			if asked, err = put(); err != nil { // it may have been answered for another call
+			if asked, err = a.put(ctx, q, b, life); err != nil { // it may have been answered for another call
 				return nil, err
 			}
 		case answer.Kind == grant.No && a.store.Find(b).Paused:
@@ -173,6 +163,18 @@ func (a *Approvals) ask(ctx context.Context, q *Question, b *grant.Binding, stal
 	f := q.refused(code, rule, "a person runs: postern approve "+asked.ID+", or answers on postern page; then call again")
 	f.Err = &answered{id: asked.ID}
 	return nil, f
+}
+
+// put puts the question, unless it waits already.
+func (a *Approvals) put(ctx context.Context, q *Question, b *grant.Binding, life time.Duration) (*grant.Question, error) {
+	asked, err := a.store.Waiting(ctx, b)
+	if asked == nil && err == nil {
+		asked, err = a.store.Ask(ctx, *b, q.card(b), q.Corr, life)
+	}
+	if err != nil && a.store.Find(b).Paused { // meanwhile
+		err = q.paused(b.Agent, grant.PausedRule)
+	}
+	return asked, err
 }
 
 // wait waits for a person who is there. It returns nothing when nobody is, or
