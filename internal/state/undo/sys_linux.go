@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 func dataSync(f *os.File) error {
@@ -29,7 +31,7 @@ func overlay(dir string) bool {
 // umask is what a new directory does not get. To ask the kernel otherwise is to
 // change it for a moment, for every thread.
 func umask() fs.FileMode {
-	status, err := os.ReadFile("/proc/self/status")
+	status, err := regular.Read("/proc/self/status")
 	if err != nil {
 		return usualUmask
 	}
