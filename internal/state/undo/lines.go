@@ -62,8 +62,7 @@ func eachLine(from io.Reader, each func([]byte)) error {
 			return err
 		}
 		begun = begun || len(part) > 0
-		// What does not begin like a line of ours is not collected.
-		skip = skip || len(line)+len(part) > maxLine || !whole && len(line) == 0 && len(part) > sumLen && part[sumLen-1] != ' '
+		skip = skip || foreign(line, part, whole)
 		if !skip {
 			line = append(line, part...)
 		}
@@ -71,10 +70,8 @@ func eachLine(from io.Reader, each func([]byte)) error {
 		if whole || last && begun {
 			if skip {
 				line = nil
-			} else {
-				line = bytes.TrimSuffix(line, []byte("\n"))
 			}
-			each(line)
+			each(bytes.TrimSuffix(line, []byte("\n")))
 			if cap(line) > 1<<20 { // one large line is not held for all that come
 				line = nil
 			}
@@ -84,4 +81,10 @@ func eachLine(from io.Reader, each func([]byte)) error {
 			return nil
 		}
 	}
+}
+
+// foreign reports a line of which no more is collected: it is too long, or a
+// long one that does not begin like ours.
+func foreign(line, part []byte, whole bool) bool {
+	return len(line)+len(part) > maxLine || !whole && len(line) == 0 && len(part) > sumLen && part[sumLen-1] != ' '
 }
