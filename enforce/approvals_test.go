@@ -796,12 +796,15 @@ func (foreign) Spend(context.Context, *Question) (string, error)       { return 
 func TestUnderAnothersID(t *testing.T) {
 	d := newDesk(t, []string{"tool.call s://t"}, map[string]string{"a": "A"})
 	ran := false
-	h := d.call(func(o *Options) { o.Approver = foreign{} }).Guard(Tool{Server: "s", Name: "t", Class: core.Mutating, Params: []Param{Project("path", core.FSWrite)}}, func(context.Context, ToolCall) (any, error) {
+	startAnother := func() { // a start of its own, which isn't the call's
 		other, err := OpenState(d.state.Path(), StateOptions{})
 		d.must(err)
 		d.must(other.Recover(t.Context()))
 		d.must(other.Close())
 		ran = true
+	}
+	h := d.call(func(o *Options) { o.Approver = foreign{} }).Guard(Tool{Server: "s", Name: "t", Class: core.Mutating, Params: []Param{Project("path", core.FSWrite)}}, func(context.Context, ToolCall) (any, error) {
+		startAnother()
 		return nil, nil
 	})
 	_, err := h(t.Context(), ToolCall{Args: map[string]any{"path": "a"}})
