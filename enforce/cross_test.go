@@ -340,3 +340,28 @@ func TestMissingParts(t *testing.T) {
 		}
 	}
 }
+
+// TestFailureHasNoRule: a call that fails is recorded with what failed, also
+// where a rule would have asked: no rule decided it.
+func TestFailureHasNoRule(t *testing.T) {
+	w := newWorld(t, rules{deny: map[string]core.Decision{"fs.rename project://no.txt": core.Ask, "fs.create project://no/x.txt": core.Ask}}, tree)
+	for name, do := range map[string]func() (Outcome, error){
+		"move of nothing": func() (Outcome, error) { return w.gate.Move(t.Context(), "no.txt", "k", Call{Confirm: true}) },
+		"no such folder": func() (Outcome, error) {
+			return w.gate.Write(t.Context(), "no/x.txt", []byte("x"), Call{})
+		},
+	} {
+		w.log.events = nil
+		if _, err := do(); fault.CodeOf(err) != fault.PathMissing {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(w.log.events) == 0 {
+			t.Errorf("%s: nothing was recorded", name)
+		}
+		for _, e := range w.log.events {
+			if got := e.Verdict.Reason.String(); got != "there is no such file or directory" {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+	}
+}

@@ -86,13 +86,15 @@ func (c *crossing) write(phase core.Phase, f *fault.Error, sync bool) error {
 }
 
 // recorded is the verdict that a record shows: a guard's denial and a missing
-// confirm are denials like the policy's own. The reason is the code's own
-// text, since that of a fault may hold what the caller wrote.
+// confirm are denials like the policy's own, and a failure, which no rule
+// decided, has no rule for its reason. The reason is the code's own text, since
+// that of a fault may hold what the caller wrote.
 func recorded(v core.Verdict, f *fault.Error) core.Verdict {
-	if f.Code.Kind() == fault.KindFailure || v.Decision == core.Deny {
+	switch {
+	case v.Decision == core.Deny, f.Code == fault.PolicyAsk, f.Code == fault.DryRunPreview:
 		return v
-	}
-	if f.Code == fault.PolicyAsk {
+	case f.Code.Kind() == fault.KindFailure:
+		v.Reason = core.Reason{Decision: v.Decision, Why: meaning(f.Code)}
 		return v
 	}
 	return core.Verdict{Decision: core.Deny, Reason: core.Reason{Decision: core.Deny, Step: core.StepContainment, Why: meaning(f.Code)}}

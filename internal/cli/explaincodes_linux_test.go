@@ -211,3 +211,16 @@ func shippedSource(t *testing.T) string {
 	}
 	return b.String()
 }
+
+// TestExplainFailure: what no rule decided is explained without one: not as
+// asked about now, and no change of a policy is proposed.
+func TestExplainFailure(t *testing.T) {
+	p := newPlace(t, map[string]string{"a.txt": "a", ".postern/policy.yaml": "version: 1\nrules: { fs.write: ask, fs.create: ask }\n"})
+	x := p.serve(".").refused(fault.PathMissing, "write_file", write("no/x.txt"))
+	if x.Recorded.Reason != "there is no such file or directory" || x.Now.Decision != "ask" {
+		t.Errorf("%+v %+v", x.Recorded, x.Now)
+	}
+	if len(x.Changes) != 1 || x.Changes[0].Kind != advice.InCall || !x.Enough {
+		t.Errorf("%+v", x.Changes)
+	}
+}

@@ -40,7 +40,7 @@ func (x *explanation) again(ctx context.Context, env *Env, w *workspace) {
 		x.why = "the record is about no action that a policy decides"
 		return
 	}
-	if action == core.ToolCall && x.code().Kind() == fault.KindFailure && x.code() != fault.OK {
+	if action == core.ToolCall && x.failed() {
 		x.why = "no rule was asked: the call failed before it came to a name"
 		return
 	}
@@ -171,7 +171,7 @@ func (x *explanation) differs() bool {
 	switch {
 	case x.now == nil:
 		return false
-	case x.byServer() != "", x.elsewhere():
+	case x.byServer() != "", x.elsewhere(), x.failed() && x.told.Policy == x.w.live.Version():
 		return false
 	case x.persons.no != nil && x.now.verdict.Decision == core.Ask:
 		return false
@@ -182,6 +182,13 @@ func (x *explanation) differs() bool {
 		return x.now.verdict.Decision < told
 	}
 	return x.now.verdict.Decision.String() != x.told.Decision
+}
+
+// failed reports whether what ended the call is no decision: something could not
+// be done.
+func (x *explanation) failed() bool {
+	code := x.code()
+	return code != fault.OK && code.Kind() == fault.KindFailure
 }
 
 // judgedByName reports whether the name and the policy alone decided: anything
@@ -245,7 +252,8 @@ func (x *explanation) advise(ctx context.Context) (steps []advice.Step, enough b
 	case base.Kind != advice.InPolicy:
 		steps = append(steps, base)
 	}
-	if x.now == nil || x.now.verdict.Decision == core.Allow {
+	asked := len(steps) > 0 && x.failed() && x.now != nil && x.now.verdict.Decision == core.Ask // no rule was in its way
+	if x.now == nil || x.now.verdict.Decision == core.Allow || asked {
 		if len(steps) == 0 {
 			steps = append(steps, advice.Step{Kind: advice.InCall, Text: "call again: it is allowed now"})
 		}

@@ -66,7 +66,7 @@ func (p *logPrinter) text(w io.Writer, e *records.Entry) error {
 // because is what a person wants to know at once: why not, or what happened.
 func because(r *records.Record) string {
 	switch {
-	case r.Code != "" && r.Decision == "allow":
+	case r.Code != "" && r.Decision == "allow" && r.Event != string(audit.Failure):
 		return plain(r.Code) // the reason is why it was allowed
 	case r.Code != "":
 		return plain(r.Code) + ": " + plain(r.Reason)
