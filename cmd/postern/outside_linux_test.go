@@ -59,7 +59,7 @@ func TestUpCountsOutside(t *testing.T) {
 	t.Cleanup(func() { _ = up.Process.Kill(); _ = up.Wait() })
 	p := launch(t, home, dir, nil, "--agent", "coder")
 	p.eventually("the watch", func() bool {
-		return strings.Contains(err.String(), "what other programs change in 2 folders is counted: postern undo list\n")
+		return strings.Contains(err.String(), "what other programs change in 1 folder is counted: postern undo list\n")
 	})
 	if code, text := p.call("write_file", args{"path": "a.txt", "content": "agent"}); code != "ok" {
 		t.Fatal(text)

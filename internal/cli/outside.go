@@ -42,8 +42,8 @@ func (o *serveOptions) outside(ctx context.Context, env *Env, w *workspace, stat
 			return
 		case <-seen.Ready():
 		}
-		folders, limits := seen.Extent()
-		text := "what other programs change in " + counted(folders, "folder") + " is counted: postern undo list"
+		_, limits := seen.Extent()
+		text := "what other programs change in " + counted(len(w.Roots()), "folder") + " is counted: postern undo list"
 		if limits != "" {
 			text += "; " + limits
 		}

@@ -125,7 +125,7 @@ func (o *serveOptions) show(ctx context.Context, env *Env, w *workspace, file, a
 		return func() {}, o.announce(env, w, file, at, token)
 	}
 	if !o.json {
-		o.entries(env, w)
+		o.entries(ctx, env, w)
 	}
 	if err := o.announce(env, w, file, at, token); err != nil {
 		return nil, err
@@ -232,8 +232,8 @@ func (o *serveOptions) announce(env *Env, w *workspace, file, at, token string) 
 	}
 	fmt.Fprintf(env.Err, `attach a client, once: the address and the token of these folders stay
   claude mcp add --transport http postern %s --header "Authorization: Bearer %s"
-  {"mcpServers":{"postern":{"type":"http","url":"%s","headers":{"Authorization":"Bearer %s"}}}}
+any other client: type http, that address as its url, and that header
 ctrl-c ends it
-`, url, token, url, token)
+`, url, token)
 	return nil
 }

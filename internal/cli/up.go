@@ -11,10 +11,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/attach"
@@ -28,11 +31,12 @@ func newUp(env *Env) *cobra.Command {
 		Short: "guard a folder, say how to attach, and show what is decided",
 		Example: `  postern up .
   postern up --read-only ~/notes`,
-		Long: `first the entry of each client to paste: it starts postern by itself, on stdio.
-then an endpoint that any number of clients reach on HTTP, whose port and token
-stay the same for the folder. then a line for each decision, as it is recorded:
-of every postern of this user, so of those too that clients start. a refusal
-ends with its id, for postern explain
+		Long: `first which clients are attached here, and of each other one the entry to
+paste, by which it starts postern by itself, on stdio. then an endpoint that any
+number of clients reach on HTTP, whose port and token stay the same for the
+folder. then a line for each decision, as it is recorded: of every postern of
+this user, so of those too that clients start. a refusal ends with its id, for
+postern explain
 
 on a terminal it also serves the page on which you see, answer and undo, and
 prints its link, which works once and for a minute; postern page gives another.
@@ -128,9 +132,27 @@ func installedAt(env *Env) string {
 	return filepath.Join(homeOf(env), "go", "bin", name)
 }
 
-// entries prints how each client is attached.
-func (o *serveOptions) entries(env *Env, w *workspace) {
+// attachedHere are the clients whose entry guards this folder, by id, and their
+// names for a person, each once. A file of the user has entries of any folder.
+func attachedHere(ctx context.Context, env *Env, w *workspace) (ids, names []string) {
+	folder := w.folders()[0]
+	for _, a := range w.surroundings(ctx, env).Agents {
+		here := a.Level == core.LevelSDK.String() && (a.InProject || slices.Contains(a.Args, folder))
+		if here && !slices.Contains(ids, a.Client) {
+			ids, names = append(ids, a.Client), append(names, a.Name)
+		}
+	}
+	return ids, names
+}
+
+// entries prints how each client is attached that isn't yet.
+func (o *serveOptions) entries(ctx context.Context, env *Env, w *workspace) {
+	ids, names := attachedHere(ctx, env, w)
+	if len(names) > 0 {
+		fmt.Fprintf(env.Out, "attached here: %s\n", strings.Join(names, ", "))
+	}
 	entries, program, installed := o.attachable(env, w)
+	entries = slices.DeleteFunc(entries, func(e entryJSON) bool { return slices.Contains(ids, e.Client) })
 	if len(w.live.Current().Files) == 0 {
 		fmt.Fprintln(env.Err, "no policy file is in force here, the shipped default is; postern init writes one and attaches clients for good")
 	}
