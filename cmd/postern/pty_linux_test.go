@@ -222,10 +222,10 @@ func TestTerminalPrompt(t *testing.T) {
 	p.sees("questions of agents are shown here")
 	a := newAgent(t, env, dir)
 	text := a.call("delete_file", map[string]any{"path": "a.txt", "confirm": true})
-	code := p.sees(`a yes to this wants its code: ([a-z2-7]{4}) yes, once`)[1]
+	code := p.sees(`a yes, once, wants its code: type ([a-z2-7]{4}) `)[1]
 	p.blurts(code + "\r") // typed ahead
 	p.types("y\r")        // not enough for this one
-	p.sees(`(?s)yes, once.*not answered: the code is wrong\r\n.*yes, once`)
+	p.sees(`(?s)a yes, once.*not answered: the code is wrong; for a yes type [a-z2-7]{4}\r\n.*a yes, once`)
 	if _, err := os.Stat(filepath.Join(dir, "a.txt")); err != nil {
 		t.Fatalf("it is gone already: %v\n%s", err, p.screen())
 	}

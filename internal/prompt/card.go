@@ -43,6 +43,8 @@ type Card struct {
 	Code string
 	// Pattern is what a yes for a pattern would cover; "" where there is none.
 	Pattern string
+	// Actions are those of the question, spelled: a pattern covers no other.
+	Actions string
 }
 
 // PartKind says what a part of a card is.
@@ -84,6 +86,13 @@ func Draw(q *grant.Question) Card {
 	} else if !q.For.Private {
 		c.Pattern = grant.AroundOf(&q.For)
 	}
+	var actions []string
+	for _, o := range q.For.Operations {
+		if a := spell.Name(o.Action); !slices.Contains(actions, a) {
+			actions = append(actions, a)
+		}
+	}
+	c.Actions = strings.Join(actions, ", ")
 	return c
 }
 
@@ -157,11 +166,22 @@ func (d *drawing) card(c *grant.Card) {
 		d.add(Field, d.name(f.Name), d.text(f.Text, false))
 	}
 	if c.Change != "" {
-		d.add(Change, "change", d.text(c.Change, true))
+		d.add(Change, "change", d.text(withoutIndex(c.Change), true))
 	}
 	if c.Unshown != "" {
 		d.add(Field, "not shown", d.text(c.Unshown, false))
 	}
+}
+
+// withoutIndex is a diff without the two lines that clients expect at its head
+// and that tell a person nothing.
+func withoutIndex(diff string) string {
+	first, rest, _ := strings.Cut(diff, "\n")
+	second, rest, more := strings.Cut(rest, "\n")
+	if more && strings.HasPrefix(first, "Index: ") && second != "" && strings.Trim(second, "=") == "" && strings.HasPrefix(rest, "--- ") {
+		return rest
+	}
+	return diff
 }
 
 // targets are the last parts: what is done, and to what.

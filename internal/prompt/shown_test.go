@@ -109,6 +109,16 @@ func TestWrap(t *testing.T) {
 	if got := wide(80, 24).wrap("a\tb\nc\n"); got != "a       b\nc\n" {
 		t.Errorf("%q", got)
 	}
+	for text, want := range map[string]string{
+		"one two three four five":       "one two three four \n" + goesOn + "five",
+		"one two three fourscore five":  "one two three \n" + goesOn + "fourscore five",
+		"one two-three-four-five-six":   "one two-three-four-\n" + goesOn + "five-six",
+		"one two three fou\nr five six": "one two three fou\nr five six",
+	} {
+		if got := wide(20, 24).wrap(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		text := rapid.StringOf(rapid.RuneFrom([]rune("ab |世é\n"))).Draw(rt, "text")
 		columns := rapid.IntRange(20, 90).Draw(rt, "columns")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -192,32 +193,42 @@ func (t *Terminal) page(ctx context.Context, text string, gone func() error) err
 const goesOn = "  ¦ "
 
 // wrap breaks lines before the terminal would: what it puts at the beginning of
-// a row by itself could pass for a line of ours. A tab becomes blanks.
+// a row by itself could pass for a line of ours. It is broken behind a blank where
+// one stands in the second half of the row. A tab becomes blanks.
 func (t *Terminal) wrap(text string) string {
 	columns, _ := t.size()
 	columns = max(columns, 20) - 1 // a full row waits at its end, each terminal in its own way
-	var b strings.Builder
-	at := 0
+	var b []byte
+	at, word, begins := 0, 0, 0 // in columns, where the last word begins; and that in b
 	for _, r := range text {
 		if r == '\n' {
-			b.WriteRune(r)
-			at = 0
+			b = append(b, '\n')
+			at, word = 0, 0
 			continue
 		}
 		w := width(r, at)
 		if at+w > columns {
-			b.WriteString("\n" + goesOn)
-			at = len(goesOn) - 1
+			if word <= columns/2 || r == ' ' || r == '\t' {
+				word, begins = at, len(b)
+			}
+			b = slices.Insert(b, begins, []byte("\n"+goesOn)...)
+			at += len(goesOn) - 1 - word
+			word = 0
 			w = width(r, at)
 		}
 		at += w
-		if r == '\t' {
-			b.WriteString(strings.Repeat(" ", w))
-		} else {
-			b.WriteRune(r)
+		switch r {
+		case '\t':
+			b = append(b, strings.Repeat(" ", w)...)
+			word, begins = at, len(b)
+		case ' ':
+			b = append(b, ' ')
+			word, begins = at, len(b)
+		default:
+			b = utf8.AppendRune(b, r)
 		}
 	}
-	return b.String()
+	return string(b)
 }
 
 // width is how many columns a character takes at most, after so many. Which

@@ -164,6 +164,8 @@ func (d *Desk) show(ctx context.Context, t *Terminal, next []*grant.Question) er
 	}
 	var f *fault.Error
 	switch {
+	case errors.Is(err, ErrLater):
+		return errors.Join(err, t.print(t.wrap(left(next))+"\n\n"))
 	case errors.Is(err, ErrSome):
 		return errAgain
 	case !errors.As(err, &f):
@@ -182,6 +184,15 @@ func (d *Desk) show(ctx context.Context, t *Terminal, next []*grant.Question) er
 		return nil // the others are
 	}
 	return errAgain // it stays a question
+}
+
+// left says how what was put off is answered.
+func left(all []*grant.Question) string {
+	text := "left for later: postern approve"
+	for _, q := range all {
+		text += " " + q.ID
+	}
+	return text
 }
 
 // elsewhere says what was answered by somebody else meanwhile.
@@ -206,8 +217,8 @@ func (d *Desk) Ask(ctx context.Context, t *Terminal, q *grant.Question, yes gran
 			return nil, err
 		}
 		a, ok := card.answer(line, yes)
-		if !ok && card.Code != "" && line != "" {
-			if err := t.print("not answered: the code is wrong\n"); err != nil {
+		if !ok && line != "" {
+			if err := t.print(card.unanswered() + "\n"); err != nil {
 				return nil, err
 			}
 		}
@@ -264,13 +275,21 @@ func (c Card) choices(yes grant.Answer) string {
 	}[yes.Kind]
 	switch {
 	case c.Code != "":
-		return "a yes to this wants its code: " + c.Code + " yes, " + word + " · n no · l later: "
+		return "a yes, " + word + ", wants its code: type " + c.Code + " · n no · l later: "
 	case yes.Kind != grant.Once:
 		return "y yes, " + word + " · n no · l later: "
 	case c.Pattern != "":
-		return "y yes, once · s this session · p this session, " + spell.Name(c.Pattern) + " · n no · l later: "
+		return "y yes, once · s the same call, this session · p " + c.Actions + " on " + spell.Name(c.Pattern) + ", this session · n no · l later: "
 	}
-	return "y yes, once · s this session · n no · l later: "
+	return "y yes, once · s the same call, this session · n no · l later: "
+}
+
+// unanswered says what was typed instead of an answer.
+func (c Card) unanswered() string {
+	if c.Code == "" {
+		return "not answered: that is no answer to this"
+	}
+	return "not answered: the code is wrong; for a yes type " + c.Code
 }
 
 // answer is what a line means. Of what wants a code only that is a yes.
