@@ -109,7 +109,7 @@ func (o *approveOptions) approve(ctx context.Context, env *Env, ids []string) er
 			q, err := d.Store.Question(ctx, id)
 			switch {
 			case err != nil:
-				return nil, err
+				return nil, howOver(ctx, env, id, err)
 			case o.yes:
 				return o.unasked(ctx, env, d, q, yes)
 			}

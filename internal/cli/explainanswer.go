@@ -27,7 +27,7 @@ type persons struct {
 func (x *explanation) people(ctx context.Context, env *Env, s *logState) {
 	switch {
 	case x.code() == fault.PolicyDenied && x.told.Approval != "":
-		x.persons.no = noOf(ctx, s, x.told.Approval)
+		x.persons.no = recordOf(ctx, s, audit.Denied, x.told.Approval)
 	case x.code() == fault.PolicyAsk && x.told.Reason == grant.PausedRule:
 		x.persons.paused = true
 	case x.code() != fault.PolicyAsk:
@@ -41,19 +41,37 @@ func (x *explanation) people(ctx context.Context, env *Env, s *logState) {
 	x.persons.waits = slices.Contains(pendingIDs(store), x.told.Approval)
 }
 
-// noOf is the record of a person's no to the question with that id.
-func noOf(ctx context.Context, s *logState, id string) (no *records.Record) {
-	filter := records.Filter{Event: string(audit.Denied)}
+// recordOf is the first record of that event about the question with that id, nil
+// for none.
+func recordOf(ctx context.Context, s *logState, event audit.Event, id string) (found *records.Record) {
+	filter := records.Filter{Event: string(event)}
 	r := records.NewReader(s.audit(), records.Cursor{})
 	defer r.Close()
 	_ = r.Each(ctx, func(e records.Entry) error { // what was read before an error counts
 		if filter.Match(&e) && e.Record.Approval == id {
-			no = &e.Record
+			found = &e.Record
 			return errEnough
 		}
 		return nil
 	})
-	return no
+	return found
+}
+
+// howOver says of a question that ended by itself what the log says of it: its
+// time is only one of the reasons.
+func howOver(ctx context.Context, env *Env, id string, err error) error {
+	if fault.CodeOf(err) != fault.GrantExpired {
+		return err
+	}
+	s, unread := logExplained(env)
+	if unread != nil {
+		return err
+	}
+	known := *fault.As(err)
+	if r := recordOf(ctx, s, audit.Expired, id); r != nil && r.Reason != grant.Timeout {
+		known.Rule = "the question is over: " + r.Reason
+	}
+	return &known
 }
 
 // byPerson is what helps where the policy alone did not decide.

@@ -138,6 +138,7 @@ func (s *servedPage) say(env *Env) {
 // links prints a link, and another one for each line that a person enters.
 func (s *servedPage) links(env *Env) {
 	s.say(env)
+	fmt.Fprintln(env.Err, "what asks waits for you while the page is open in a browser; when nobody looks it is refused at once")
 	if !terminal(env.In) {
 		return
 	}

@@ -36,7 +36,7 @@ func (s *Store) Decide(ctx context.Context, id string, a Answer) (*Grant, error)
 	}
 	now := s.clock.now()
 	if s.questionOver(q, now) {
-		s.expire(name, q, "timeout")
+		s.expire(name, q, Timeout)
 		return nil, expired(id)
 	}
 	if a.Kind != No && s.paused(q.For.Agent) {

@@ -42,7 +42,7 @@ func (s *Store) Question(ctx context.Context, id string) (*Question, error) {
 	defer done()
 	q, name, err := s.open(id)
 	if err == nil && s.questionOver(q, s.clock.now()) {
-		s.expire(name, q, "timeout")
+		s.expire(name, q, Timeout)
 		err = expired(id)
 	}
 	return q, err

@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// Timeout is the reason in the record of what ended when its time was over.
+const Timeout = "timeout"
+
 // Sweep puts away what is over and removes what a crash left. Nothing depends
 // on it: what is over is so by its own time.
 func (s *Store) Sweep(ctx context.Context) error {
@@ -37,7 +40,7 @@ func (s *Store) sweep(ctx context.Context) {
 		case s.ended(q.ID):
 			_ = s.putAway(name, q.ID)
 		case s.questionOver(q, now):
-			s.expire(name, q, "timeout")
+			s.expire(name, q, Timeout)
 		case q.For.Process != "" && !alive[q.For.Process]:
 			s.expire(name, q, "its session has ended")
 		}
@@ -47,7 +50,7 @@ func (s *Store) sweep(ctx context.Context) {
 		switch {
 		case err != nil: // it is no grant; a person may want to see it
 		case s.over(g, now):
-			s.lapse(g, "timeout")
+			s.lapse(g, Timeout)
 		case g.For.Process != "" && !alive[g.For.Process] && g.Kind != Until:
 			s.lapse(g, "its session has ended")
 		}
