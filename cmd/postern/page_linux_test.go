@@ -134,7 +134,7 @@ func TestUpOnTerminal(t *testing.T) {
 	v = b.form(plan, "/undo")
 	time.Sleep(prompt.Deaf)
 	b.send(http.MethodPost, "/undo", v)
-	if _, said := b.send(http.MethodGet, b.location[strings.LastIndex(b.location, "/"):], nil); !strings.Contains(said, "done: restore project://a.txt") {
+	if _, said := b.send(http.MethodGet, b.location[strings.LastIndex(b.location, "/"):], nil); !strings.Contains(said, "restored project://a.txt") {
 		t.Error(said)
 	}
 	if now, err := os.ReadFile(filepath.Join(dir, "a.txt")); err != nil || string(now) != "two\n" {

@@ -244,7 +244,7 @@ func TestPageEndToEnd(t *testing.T) {
 	d.clicks("tbody a")
 	d.sees("document.querySelector('.plan')?.textContent.includes('restore') && " + hears)
 	d.clicks(".yes")
-	d.sees("(document.querySelector('.notice') || {}).textContent?.includes('done: restore')")
+	d.sees("(document.querySelector('.notice') || {}).textContent?.includes('restored project')")
 	d.holds(name, "old\n")
 	// What a file of these names holds is never more than text here.
 	for _, name := range []string{"x.svg", "x.xhtml", "x.html.txt", "x.html"} {
@@ -495,13 +495,13 @@ func TestPageSimilar(t *testing.T) {
 	d.agent.answer()
 	// All of the session is taken back on the page.
 	d.view("undo")
-	d.run("[...document.querySelectorAll('tbody a')].find((a) => a.textContent === 'session').click()")
+	d.run("[...document.querySelectorAll('tbody a')].find((a) => a.textContent === 'undo session…').click()")
 	d.sees("document.querySelector('a[href*=\"plan?session=\"]') && " + hears)
 	d.clicks("a[href*=\"plan?session=\"]")
 	d.sees("document.querySelector('.plan')?.textContent.includes('restore') && " + hears)
 	time.Sleep(prompt.Deaf)
 	d.clicks(".yes")
-	d.sees("document.querySelector('.notice')?.textContent.includes('done: restore')")
+	d.sees("document.querySelector('.notice')?.textContent.includes('restored project')")
 	for _, name := range []string{"s1.txt", "s2.txt", "s4.txt"} {
 		d.holds(name, "old\n")
 	}

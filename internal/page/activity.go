@@ -10,6 +10,7 @@ import (
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/state/audit"
 	"github.com/postern-gate/postern/internal/state/audit/records"
 )
@@ -112,6 +113,17 @@ func (w *row) changes() bool {
 	return known && a.Mutates() && w.Event == string(audit.Outcome)
 }
 
+// who is the agent of a record, or what of postern's own it is of.
+func who(r *records.Record) string {
+	switch own := r.Source == "page" || r.Source == "undo" || r.Source == "log" || r.Source == enforce.WatcherSource; {
+	case r.Agent != "" || !own:
+		return agentName(r.Agent)
+	case r.Undoes != "":
+		return "undo"
+	}
+	return textsafe.Name(r.Source)
+}
+
 func rowOf(e *records.Entry) row {
 	clean := func(s string) string { return textsafe.Clean(s).String() }
 	r := &e.Record
@@ -119,7 +131,7 @@ func rowOf(e *records.Entry) row {
 		return row{}
 	}
 	w := row{
-		Key: e.Place(), Time: r.Time.Local().Format("2006-01-02 15:04:05"), Agent: agentName(r.Agent), Event: clean(r.Event),
+		Key: e.Place(), Time: r.Time.Local().Format("2006-01-02 15:04:05"), Agent: who(r), Event: clean(r.Event),
 		Op: clean(r.Op), Decision: clean(r.Decision), Why: clean(r.Reason), Code: clean(r.Code), ID: clean(r.Corr),
 	}
 	if r.Resource != "" {

@@ -26,7 +26,8 @@ func (p *Page) decide(ctx context.Context, _ *session, f form) (*notice, error) 
 		}
 		return nil, err
 	}
-	n := &notice{Lines: []string{told(g)}}
+	n := &notice{}
+	n.tell(g)
 	if a.Kind == grant.No {
 		n.Lines = append(n.Lines, p.pausedNow(g.For.Agent)...)
 	}

@@ -30,8 +30,35 @@ func templates() (*template.Template, error) {
 			return s
 		},
 		"join":  strings.Join,
+		"heads": headsOf,
 		"lines": diffLines,
 	}).ParseFS(files, "files/*.html")
+}
+
+// heads are what a card begins with: its first targets, and of a move or a copy
+// the old name, which is no target.
+type heads struct {
+	From  []part
+	First []part
+	More  int // that are listed at the end of the card
+}
+
+// maxHeads bounds them: a card of many begins with what it is about all the same.
+const maxHeads = 3
+
+func headsOf(parts []part) (h heads) {
+	for _, p := range parts {
+		switch {
+		case p.Kind == "field" && p.Name == "from":
+			h.From = append(h.From, p)
+		case p.Kind != "target":
+		case len(h.First) < maxHeads:
+			h.First = append(h.First, p)
+		default:
+			h.More++
+		}
+	}
+	return h
 }
 
 // diffLine is a line of a diff, which its first character says the kind of.
@@ -78,7 +105,7 @@ func (p *Page) draw(w http.ResponseWriter, status int, r *http.Request, s *sessi
 	v := shown{Base: p.base, View: c.Name, Title: c.Title, In: s != nil, Data: c.Data}
 	if s != nil {
 		v.Waiting = len(p.o.Grants.Pending())
-		v.Notice, v.Problem = s.notice(r), p.problem()
+		v.Notice, v.Problem = p.sinceTold(s.notice(r)), p.problem()
 		v.Out = s.stamp("logout", "", "", p.o.Now())
 	}
 	p.write(w, status, c.Name, v)

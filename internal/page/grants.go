@@ -49,7 +49,7 @@ func (p *Page) grants(r *http.Request, s *session) (*content, error) {
 		names = append(names, q.For.Agent)
 	}
 	paused := p.o.Grants.PausedAgents()
-	names = append(append(names, ""), paused...)
+	names = append(names, paused...)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		a := agent{Name: agentName(name), Paused: slices.Contains(paused, name)}

@@ -7,12 +7,14 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/state/grant"
 )
 
 const (
@@ -164,6 +166,35 @@ func (p *Page) end(s *session) {
 type notice struct {
 	Bad   bool
 	Lines []string
+	once  map[string]*grant.Grant // the yeses for once that a line is about
+}
+
+// tell adds what was answered.
+func (n *notice) tell(g *grant.Grant) {
+	line := told(g)
+	n.Lines = append(n.Lines, line)
+	if g.Kind != grant.Once {
+		return
+	}
+	if n.once == nil {
+		n.once = map[string]*grant.Grant{}
+	}
+	n.once[line] = g
+}
+
+// sinceTold is a notice as it is true by now: a yes for once goes.
+func (p *Page) sinceTold(n *notice) *notice {
+	if n == nil || n.once == nil {
+		return n
+	}
+	now, in := notice{Bad: n.Bad}, p.o.Grants.InForce()
+	for _, line := range n.Lines {
+		if g := n.once[line]; g != nil && !slices.Contains(in, g.ID) {
+			line = "approved once, used or over by now: " + what(&g.For)
+		}
+		now.Lines = append(now.Lines, line)
+	}
+	return &now
 }
 
 // leave keeps a notice and returns the query that shows it.

@@ -334,7 +334,7 @@ func TestStamp(t *testing.T) {
 		"no time":             set("drawn", "x"),
 		"another's proof":     set("proof", other.Get("proof")),
 		"of another session":  set("proof", foreign.Get("proof")),
-		"of another form":     set("proof", d.form("/grants", "/pause", "").Get("proof")),
+		"of another form":     set("proof", d.form("/grants", "/pause", "claude-code").Get("proof")),
 		"in parts that shift": set("about", good.Get("about")+good.Get("shown")),
 	} {
 		w := d.request(http.MethodPost, d.page.base+"/decide", v)
@@ -528,6 +528,13 @@ func TestHeaders(t *testing.T) {
 func TestPause(t *testing.T) {
 	d := newDesk(t)
 	d.login()
+	nameless := grant.Binding{
+		Asker: grant.Asker{Session: "s", Host: true, Source: "serve"}, Server: "postern", Tool: "write_file", Class: "mutating",
+		Operations: []grant.Operation{{Action: "fs.write", Resource: "project://x"}},
+	}
+	if _, err := d.store.Ask(t.Context(), nameless, grant.Card{}, "c", time.Hour); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"", "claude-code", hostile} {
 		d.pass(time.Second)
 		v := d.form("/grants", "/pause", name)

@@ -4,8 +4,6 @@ package page
 
 import (
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/postern-gate/postern/internal/prompt"
@@ -108,17 +106,10 @@ func (p *Page) cardOf(s *session, q *asked) card {
 }
 
 func widerOf(q *asked) *wider {
-	w := &wider{Who: agentName(q.For.Agent), Server: spell.Name(q.For.Server), Until: q.For.Agent != ""}
+	w := &wider{Who: agentName(q.For.Agent), Server: spell.Name(q.For.Server), Actions: q.drawn.Actions, Until: q.For.Agent != ""}
 	if p := q.drawn.Pattern; spell.Name(p) == p { // what is sent is what is seen
 		w.Pattern = p
 	}
-	var actions []string
-	for _, o := range q.For.Operations {
-		if a := spell.Name(o.Action); !slices.Contains(actions, a) {
-			actions = append(actions, a)
-		}
-	}
-	w.Actions = strings.Join(actions, ", ")
 	return w
 }
 

@@ -74,7 +74,7 @@ func TestUndoSession(t *testing.T) {
 	}
 	v = d.form("/undo/plan"+query, "/undo/session", s)
 	d.pass(prompt.Deaf)
-	if text := d.post("/undo/session", v); strings.Count(text, "done: restore") != 3 {
+	if text := d.post("/undo/session", v); strings.Count(text, "restored project") != 3 {
 		t.Error(text)
 	}
 	g.holds("a", "old a")

@@ -149,7 +149,7 @@ func (p *Page) answerOne(ctx context.Context, c drawn, a grant.Answer, n *notice
 	if !c.early {
 		g, err := p.answered(ctx, c.about, c.shown, a, "")
 		if err == nil {
-			n.Lines = append(n.Lines, told(g))
+			n.tell(g)
 			return
 		}
 		why = textsafe.Clean(fault.As(err).Because()).String()

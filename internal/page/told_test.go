@@ -67,7 +67,7 @@ func TestWrongCode(t *testing.T) {
 	v.Set("code", "zzzz")
 	d.pass(prompt.Deaf)
 	text := d.post("/decide", v)
-	if !strings.Contains(text, "<p>not answered: the code is wrong</p><p>because: a yes to this wants its code</p>") {
+	if !strings.Contains(text, `">not answered: the code is wrong</p><p data-text="notice-1">because: a yes to this wants its code</p>`) {
 		t.Error(text)
 	}
 	for _, bad := range []string{"denied", "taken back"} {

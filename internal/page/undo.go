@@ -99,7 +99,7 @@ func stepOf(s *enforce.UndoStep) step {
 	case s.Problem != "":
 		return step{"!", s.Problem + ": " + name + " stays as it is: " + textsafe.Clean(s.Why).String()}
 	case s.Done:
-		text = "done: " + text
+		text = did(s.Verb) + strings.TrimPrefix(text, s.Verb)
 	}
 	mark := "~"
 	switch s.Verb {
@@ -109,6 +109,13 @@ func stepOf(s *enforce.UndoStep) step {
 		mark = "+"
 	}
 	return step{mark, text}
+}
+
+// did is the verb of a step that was done: restore, remove, recreate, rename
+// back, shorten or lengthen.
+func did(verb string) string {
+	word, rest, _ := strings.Cut(verb, " ")
+	return strings.TrimSpace(strings.TrimSuffix(word, "e") + "ed " + rest)
 }
 
 func (p *Page) undoPlan(r *http.Request, s *session) (*content, error) {
