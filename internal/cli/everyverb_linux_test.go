@@ -58,7 +58,7 @@ var calls = map[string]verbCall{
 	"deny":       {args: []string{"QUESTION"}, state: writes},
 	"grants":     {state: reads},
 	"revoke":     {args: []string{"--all"}, state: writes},
-	"pause":      {args: []string{"coder"}, state: writes},
+	"pause":      {args: []string{"--yes", "coder"}, state: writes},
 	"resume":     {args: []string{"coder"}, state: writes},
 	"selftest":   {},
 	"doctor":     {state: looks},

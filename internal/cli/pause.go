@@ -11,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/prompt"
+	"github.com/postern-gate/postern/internal/state/audit/records"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
@@ -23,7 +25,7 @@ type pauseJSON struct {
 }
 
 func newPause(env *Env) *cobra.Command {
-	var asJSON bool
+	var asJSON, yes bool
 	cmd := &cobra.Command{
 		Use:   "pause [flags] AGENT",
 		Short: "refuse everything of an agent that asks, until it is resumed",
@@ -31,14 +33,22 @@ func newPause(env *Env) *cobra.Command {
   postern pause -               the agents of doors that name none`,
 		Long: `nobody is asked for the agent any more, and no yes of it is used: what the
 policy asks about is refused. what the policy allows goes on; deny that in the
-policy, or end the agent. three noes of a person in a row do the same`,
+policy, or end the agent. three noes of a person in a row do the same
+
+a name that nothing here knows may be misspelled: it is paused with --yes only`,
 		DisableFlagsInUseLine: true,
 		Args:                  exactly("AGENT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !yes {
+				if err := unseen(cmd.Context(), env, typedAgent(args[0])); err != nil {
+					return err
+				}
+			}
 			return pause(cmd.Context(), env, args[0], true, asJSON)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "pause an agent that was never seen here, too")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
@@ -50,42 +60,57 @@ func pause(ctx context.Context, env *Env, agent string, on, asJSON bool) error {
 		if !on {
 			do, verb = s.Resume, "resume"
 		}
-		asked := askers(s) // a pause empties the desk
 		out := pauseJSON{newDocument(verb), typedAgent(agent), on}
 		if err := do(ctx, out.Agent, byCommand); err != nil {
 			return named(err, verb)
 		}
 		if on {
-			unseen(ctx, env, out.Agent, asked)
 			fmt.Fprintln(env.Err, "to have it asked for again:", textsafe.Clean(grant.ResumeCommand(out.Agent)))
 		}
 		return answer(env.Out, asJSON, out, func(w io.Writer) { fmt.Fprintln(w, verb+"d", agentName(out.Agent)) })
 	})
 }
 
-// unseen warns of a name that nothing here knows, which is paused all the same:
-// it may be misspelled, and may be an agent that hasn't come yet.
-func unseen(ctx context.Context, env *Env, agent string, asked []string) {
-	known := append(configured(ctx, env), asked...)
+// unseen refuses a name that nothing here knows: it may be misspelled, and then
+// the agent that is meant would go on.
+func unseen(ctx context.Context, env *Env, agent string) error {
+	known := configured(ctx, env)
+	if store, err := lookAtGrants(env); err == nil {
+		known = append(append(known, askers(store)...), store.PausedAgents()...)
+	}
 	known = slices.DeleteFunc(known, func(name string) bool { return name == "" })
 	slices.Sort(known)
 	known = slices.Compact(known)
-	if agent == "" || slices.Contains(known, agent) {
-		return
+	if agent == "" || slices.Contains(known, agent) || recorded(ctx, env, agent) {
+		return nil
 	}
-	names := "none"
+	why := "no agent of this name was seen here, and no other"
 	if len(known) > 0 {
-		var drawn []string
-		for _, name := range known {
-			drawn = append(drawn, textsafe.Name(name))
+		why = "no agent of this name was seen here, only " + strings.Join(known, ", ")
+	}
+	return &fault.Error{
+		Code: fault.ConfirmMissing, Op: "pause", Resource: agent, Rule: why,
+		Hint: "postern pause with one of these, or with --yes to pause it before it comes",
+	}
+}
+
+// recorded reports whether the agent is in the log.
+func recorded(ctx context.Context, env *Env, agent string) bool {
+	s, err := logExplained(env)
+	if err != nil {
+		return false
+	}
+	filter := records.Filter{Agent: agent}
+	seen := false
+	r := records.NewReader(s.audit(), records.Cursor{})
+	defer r.Close()
+	_ = r.Each(ctx, func(e records.Entry) error { // what was read before an error counts
+		if seen = filter.Match(&e); seen {
+			return errEnough
 		}
-		names = strings.Join(drawn, ", ")
-	}
-	verb := "are"
-	if len(known) < 2 {
-		verb = "is"
-	}
-	fmt.Fprintf(env.Err, "no agent of this name was seen here: %s %s known\n", names, verb)
+		return nil
+	})
+	return seen
 }
 
 // configured are the names that the policy and the clients attached here have.

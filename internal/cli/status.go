@@ -20,6 +20,7 @@ import (
 	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/state/audit"
 	"github.com/postern-gate/postern/internal/state/audit/segment"
+	"github.com/postern-gate/postern/internal/state/grant"
 	"github.com/postern-gate/postern/internal/state/regular"
 )
 
@@ -42,6 +43,7 @@ type statusJSON struct {
 	Undo     bool       `json:"undo"`
 	Undone   string     `json:"undo_bounds"`
 	Approver bool       `json:"approver"`
+	Paused   []string   `json:"paused"` // agents that a person has to resume
 	Levels   []string   `json:"levels"`
 	Gaps     []string   `json:"gaps"`
 	Warnings []string   `json:"warnings"`
@@ -109,8 +111,8 @@ func (w *workspace) status(ctx context.Context, env *Env) statusJSON {
 	s := statusJSON{
 		document: newDocument("status"), Roots: []rootJSON{}, Files: append([]string{}, cfg.Files...),
 		Policy: cfg.Policy.Version(), State: w.stateDir, Made: stateErr == nil, Log: logOf(w.stateDir), Envelope: "on", Undo: true,
-		Warnings: append([]string{}, cfg.Warnings...),
-		Levels:   []string{"sdk: files through postern serve, by handle"},
+		Warnings: append([]string{}, cfg.Warnings...), Paused: append([]string{}, grant.Open(w.stateDir, grant.Options{}).PausedAgents()...),
+		Levels: []string{"sdk: files through postern serve, by handle"},
 		Gaps: []string{
 			"programs that don't go through postern are not confined",
 			"an agent's own shell can't be told from a person's: who can run postern approve can say yes",
@@ -162,6 +164,9 @@ func (s statusJSON) print(w io.Writer) {
 	line("log", s.Log.String())
 	line("envelope", s.Envelope)
 	line("undo", s.Undone)
+	for _, a := range s.Paused {
+		line("paused", agentName(a)+"; "+plain(grant.ResumeCommand(a)))
+	}
 	for _, l := range s.Levels {
 		line("enforced", l)
 	}

@@ -119,6 +119,7 @@ func checks() []check {
 		{"litter", checkLitter},
 		{"endpoints", checkEndpoints},
 		{"processes", checkProcesses},
+		{"paused", checkPaused},
 		{"clients", checkClients},
 		{"client-line", checkClientLines},
 		{"own-tools", checkOwnTools},

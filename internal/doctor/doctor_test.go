@@ -23,6 +23,7 @@ import (
 	"github.com/postern-gate/postern/internal/config"
 	"github.com/postern-gate/postern/internal/state"
 	"github.com/postern-gate/postern/internal/state/audit"
+	"github.com/postern-gate/postern/internal/state/grant"
 )
 
 // machine is one that a test makes: everything beneath box.
@@ -291,6 +292,10 @@ func TestFindings(t *testing.T) {
 		{"endpoints", func(m *machine) {
 			m.put(filepath.Join(m.open(), "endpoints/a.json"), `{"address":"127.0.0.1:1","folders":["/a"]}`, 0o644)
 		}, Fail, "others can read the token"},
+
+		{"paused", func(*machine) {}, Skipped, "is not made yet"},
+		{"paused", func(m *machine) { m.open() }, Pass, "no agent is paused"},
+		{"paused", func(m *machine) { m.must(grant.Open(m.open(), grant.Options{}).Pause(m.Context(), "coder", "test")) }, Warn, "coder is paused"},
 
 		{"clients", func(*machine) {}, Skipped, "postern init does that"},
 		{"clients", func(m *machine) { m.mcp(m.o.Self, "serve", "--agent", "claude-code", m.project) }, Pass, "runs this program"},
