@@ -145,7 +145,7 @@ func (a *Approvals) ask(ctx context.Context, q *Question, b *grant.Binding, stal
 				return nil, err
 			}
 		case answer.Kind == grant.No && a.store.Find(b).Paused:
-			return nil, q.paused(b.Agent, saidNo+", and the agent is paused")
+			return nil, q.paused(b.Agent, grant.NoPausedRule)
 		case answer.Kind == grant.No:
 			return nil, q.denied(answer, saidNo)
 		default:
@@ -319,7 +319,7 @@ func (q *Question) denied(no *grant.Grant, rule string) error {
 
 func (q *Question) paused(agent, rule string) error {
 	f := q.refused(fault.PolicyAsk, rule, grant.ResumeHint(agent))
-	f.Err = &answered{why: grant.PausedRule}
+	f.Err = &answered{why: rule}
 	return f
 }
 

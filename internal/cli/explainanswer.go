@@ -28,7 +28,7 @@ func (x *explanation) people(ctx context.Context, env *Env, s *logState) {
 	switch {
 	case x.code() == fault.PolicyDenied && x.told.Approval != "":
 		x.persons.no = recordOf(ctx, s, audit.Denied, x.told.Approval)
-	case x.code() == fault.PolicyAsk && x.told.Reason == grant.PausedRule:
+	case x.code() == fault.PolicyAsk && (x.told.Reason == grant.PausedRule || x.told.Reason == grant.NoPausedRule):
 		x.persons.paused = true
 	case x.code() != fault.PolicyAsk:
 		return

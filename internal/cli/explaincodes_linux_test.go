@@ -18,6 +18,7 @@ import (
 	"github.com/postern-gate/postern/internal/config/advice"
 	"github.com/postern-gate/postern/internal/state"
 	"github.com/postern-gate/postern/internal/state/audit"
+	"github.com/postern-gate/postern/internal/state/grant"
 )
 
 // loosest is all that a person's own policy can allow.
@@ -222,5 +223,17 @@ func TestExplainFailure(t *testing.T) {
 	}
 	if len(x.Changes) != 1 || x.Changes[0].Kind != advice.InCall || !x.Enough {
 		t.Errorf("%+v", x.Changes)
+	}
+}
+
+// TestExplainPausingNo: the no that paused the agent is not lost, and resuming
+// is what helps.
+func TestExplainPausingNo(t *testing.T) {
+	p := newPlace(t, map[string]string{"a.txt": "a"})
+	p.record(t, fault.PolicyAsk, core.Reason{Decision: core.Ask, Why: grant.NoPausedRule})
+	p.must(grant.Open(filepath.Join(p.home, ".local/state/postern"), grant.Options{}).Pause(t.Context(), p.explain("c").Asked.Agent, "test"))
+	x := p.explain("c")
+	if x.Recorded.Reason != grant.NoPausedRule || len(x.Changes) != 1 || x.Changes[0].Kind != advice.InPerson {
+		t.Errorf("%+v %+v", x.Recorded, x.Changes)
 	}
 }

@@ -183,6 +183,9 @@ func (c *Card) Size(b *Binding) int {
 // PausedRule is why nobody is asked about an agent.
 const PausedRule = "the policy asks a person, and the agent is paused"
 
+// NoPausedRule is why the call whose no paused the agent was refused.
+const NoPausedRule = "a person said no, and the agent is paused"
+
 // room refuses a question beyond the bounds. Those of the agent in other folders
 // take none of its room.
 func (s *Store) room(b *Binding) error {
