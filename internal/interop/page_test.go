@@ -244,7 +244,7 @@ func TestPageEndToEnd(t *testing.T) {
 	d.clicks("tbody a")
 	d.sees("document.querySelector('.plan')?.textContent.includes('restore') && " + hears)
 	d.clicks(".yes")
-	d.sees("(document.querySelector('.notice') || {}).textContent?.includes('restored project')")
+	d.sees("(document.querySelector('.notice') || {}).textContent?.includes('restored ')")
 	d.holds(name, "old\n")
 	// What a file of these names holds is never more than text here.
 	for _, name := range []string{"x.svg", "x.xhtml", "x.html.txt", "x.html"} {
@@ -304,7 +304,7 @@ func TestPageKeyboard(t *testing.T) {
 	d.agent.answer()
 	// Answered elsewhere: the card goes by itself.
 	d.agent.call("write_file", map[string]any{"path": "b.txt", "content": "y"})
-	d.sees("document.querySelector('.card')")
+	d.sees("document.querySelector('.card') && !document.querySelector('.notice')") // what was told before goes
 	for _, q := range d.store.Pending() {
 		if _, err := d.store.Decide(t.Context(), q.ID, grant.Answer{Kind: grant.No, Approver: "terminal"}); err != nil {
 			t.Fatal(err)
@@ -483,6 +483,15 @@ func TestPageSimilar(t *testing.T) {
 	time.Sleep(prompt.Deaf)
 	d.run("document.querySelector('[id^=all-]').focus()")
 	d.presses(" ")
+	if got := d.run(ticked); got != "3" {
+		t.Errorf("%s are ticked, of all: their own and that for all", got)
+	}
+	d.ticks("s4.txt")
+	if got := d.run(ticked); got != "1" {
+		t.Errorf("%s are ticked after one was taken back, of the other", got)
+	}
+	d.run("document.querySelector('[id^=all-]').focus()")
+	d.presses(" ")
 	d.run("document.querySelector('.card .yes').focus()")
 	d.presses("Enter")
 	d.sees("document.querySelectorAll('.notice p').length >= 2 && document.querySelector('.notice').textContent.includes('s4.txt') && " + hears)
@@ -501,7 +510,7 @@ func TestPageSimilar(t *testing.T) {
 	d.sees("document.querySelector('.plan')?.textContent.includes('restore') && " + hears)
 	time.Sleep(prompt.Deaf)
 	d.clicks(".yes")
-	d.sees("document.querySelector('.notice')?.textContent.includes('restored project')")
+	d.sees("document.querySelector('.notice')?.textContent.includes('restored ')")
 	for _, name := range []string{"s1.txt", "s2.txt", "s4.txt"} {
 		d.holds(name, "old\n")
 	}
