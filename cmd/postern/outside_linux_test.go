@@ -33,6 +33,7 @@ type outsideList struct {
 	Outside struct {
 		Files           int
 		Watched, Missed bool
+		Since           time.Time
 	}
 }
 
@@ -48,6 +49,7 @@ func listed(t *testing.T, home, dir string) (l outsideList) {
 // server that its client started, and another program changes three.
 func TestUpCountsOutside(t *testing.T) {
 	home, dir := folder(t, map[string]string{"a.txt": "A", "1": "x", "d/2": "x", "3": "x"})
+	began := time.Now()
 	before := runs(t, home, dir, "undo", "list")
 	up := exec.Command(os.Args[0], "up", dir)
 	up.Env = []string{asPostern + "=1", "HOME=" + home, "PATH=" + os.Getenv("PATH")}
@@ -71,7 +73,7 @@ func TestUpCountsOutside(t *testing.T) {
 	}
 	var l outsideList
 	p.eventually("three files", func() bool { l = listed(t, home, dir); return l.Outside.Files == 3 })
-	if len(l.Entries) != 1 || l.Entries[0].Names[0] != "project://a.txt" || !l.Outside.Watched || l.Outside.Missed {
+	if len(l.Entries) != 1 || l.Entries[0].Names[0] != "project://a.txt" || !l.Outside.Watched || l.Outside.Missed || l.Outside.Since.Before(began) {
 		t.Errorf("%+v", l)
 	}
 	runs(t, home, dir, "undo", "--session", l.Entries[0].Session, "--yes")

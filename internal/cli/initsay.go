@@ -4,6 +4,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -25,6 +26,22 @@ type initJSON struct {
 	Left    []string         `json:"left"` // that undoing couldn't take out
 	Ignore  []string         `json:"gitignore"`
 	Warns   []string         `json:"warnings"`
+
+	git bool // the folder is in a repository
+}
+
+// inRepository reports whether git would know the folder for one of its own.
+func inRepository(folder string) bool {
+	for {
+		if _, err := os.Lstat(filepath.Join(folder, ".git")); err == nil {
+			return true
+		}
+		above := filepath.Dir(folder)
+		if above == folder {
+			return false
+		}
+		folder = above
+	}
 }
 
 type initClientJSON struct {
@@ -54,7 +71,7 @@ func (r *initRun) report() *initJSON {
 	out := &initJSON{
 		document: newDocument("init"), Project: r.world.Project, Program: r.server.Command, Undo: r.undo, DryRun: r.dry,
 		Clients: []initClientJSON{}, Changes: []initChangeJSON{}, Kept: append([]string{}, r.plan.Kept...),
-		Left: append([]string{}, r.plan.Left...), Ignore: []string{}, Warns: []string{},
+		Left: append([]string{}, r.plan.Left...), Ignore: []string{}, Warns: []string{}, git: inRepository(r.world.Project),
 	}
 	if !r.undo && r.replaceable() {
 		out.Warns = append(out.Warns, "the program "+textsafe.Name(r.server.Command)+" lies in the folder, where the agent's own shell could replace it: install it elsewhere")
@@ -161,10 +178,12 @@ func (j *initJSON) after() string {
 		return b.String()
 	}
 	b.WriteString("\n" + j.clients())
-	if len(j.Ignore) > 0 {
+	if len(j.Ignore) > 0 && j.git {
 		fmt.Fprintf(&b, "git, ignore what names a path of this machine: %s\n", textsafe.Clean(strings.Join(j.Ignore, ", ")))
 	}
-	b.WriteString("git, add what holds for everybody: /.postern/policy.yaml\n")
+	if j.git {
+		b.WriteString("git, add what holds for everybody: /.postern/policy.yaml\n")
+	}
 	if len(j.Clients) > 0 {
 		b.WriteString("try: ask the agent: with postern, write \"exit 0\" to .git/hooks/pre-commit; then postern explain\n")
 	}

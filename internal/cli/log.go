@@ -72,7 +72,7 @@ record has an object with "place" and "garbage" in its stead`,
 		ValidArgsFunction:          cobra.NoFileCompletions,
 	}
 	o.flags(cmd)
-	textFlag(cmd, &o.last, "last", "N", "the newest N of those that fit; 0 with --follow: only new ones")
+	cmd.Flags().VarP(&text{value: &o.last, kind: "N"}, "last", "n", "the newest N of those that fit; 0 with --follow: only new ones")
 	cmd.Flags().BoolVar(&o.all, "all", false, "every record, on a terminal and with --follow too")
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with what is recorded from now on, until interrupted")
 	cmd.Flags().BoolVar(&o.long, "long", false, "every field of a record (with --corr too)")

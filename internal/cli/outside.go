@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"time"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -87,7 +88,24 @@ func outsideOf(ctx context.Context, state *enforce.State, listed []enforce.UndoE
 		return nil, ctx.Err()
 	}
 	out := outsideJSON(c)
+	if began := logBegan(ctx, state); began.After(out.Since) && began.Before(time.Now()) {
+		out.Since = began // nothing was seen before
+	}
 	return &out, nil
+}
+
+// logBegan is the time of the first record that is kept, zero for none.
+func logBegan(ctx context.Context, state *enforce.State) (at time.Time) {
+	r := records.NewReader(filepath.Join(state.Path(), "audit"), records.Cursor{})
+	defer r.Close()
+	_ = r.Each(ctx, func(e records.Entry) error { // a log that can't be read is found out by what counts
+		if e.Err != nil {
+			return nil //nolint:nilerr // a line that is no record
+		}
+		at = e.Record.Time
+		return errEnough
+	})
+	return at
 }
 
 func (c *outsideJSON) print(w io.Writer) {

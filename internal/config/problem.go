@@ -94,16 +94,20 @@ func invalid(problems []Problem) error {
 	}
 }
 
-// count says how many problems there are: the cause draws each.
+// count says what the problem is, or how many there are: the cause draws each.
 func count(problems []Problem) string {
+	if len(problems) == 1 {
+		p := problems[0]
+		if p.Pos.Line == 0 {
+			return p.Message
+		}
+		return "line " + strconv.Itoa(p.Pos.Line) + ": " + p.Message
+	}
 	files := map[string]bool{}
 	for _, p := range problems {
 		files[p.Pos.File] = true
 	}
 	text := strconv.Itoa(len(problems)) + " problems"
-	if len(problems) == 1 {
-		text = "1 problem"
-	}
 	if len(files) > 1 {
 		text += " in " + strconv.Itoa(len(files)) + " files"
 	}
