@@ -29,14 +29,16 @@ cross:
 
 # Everything once, with the race detector, and each attacker for RACETIME. Many
 # tests wait for processes and clocks, so three packages run at once. Those of
-# the program start hundreds of processes, which the detector makes slow.
+# the program start hundreds of processes, which the detector makes slow, and so
+# do those that kill one at each of its steps: they run in bounds.
 all-tests:
-	CGO_ENABLED=1 POSTERN_RACE=$(RACETIME) $(GO) test -race -p 3 -timeout 15m $$($(GO) list ./... | grep -v /cmd/postern$$)
+	CGO_ENABLED=1 POSTERN_RACE=$(RACETIME) $(GO) test -race -p 3 -timeout 15m -skip '^TestUndo(Bound)?Killed$$' $$($(GO) list ./... | grep -v /cmd/postern$$)
 	$(STATIC) $(GO) test -timeout 15m ./cmd/postern
 
 # Memory, which the race detector multiplies, and what it makes slow.
 bounds:
 	$(STATIC) $(GO) test -count=1 -run 'KilledWriters' ./internal/state/audit
+	$(STATIC) $(GO) test -count=1 -run '^TestUndo(Bound)?Killed$$' ./enforce
 	$(STATIC) $(GO) test -count=1 -run 'Memory|LargeCalls|Replacements|BigStream' ./core/pathguard ./internal/fsserver/...
 
 # The attackers alone, for longer.
