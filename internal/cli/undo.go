@@ -42,8 +42,8 @@ what was moved gets its old name. the plan is shown first, and asked about on
 the terminal; without one it needs --yes
 
 --last is the newest change in the folder where it is run: its root contains
-that, or lies beneath it. an ID or a session, both of postern undo list, is taken
-back wherever it was made; the plan says in which folder
+that, or lies beneath it. an ID or a session, both of postern undo list, is
+taken back wherever it was made; the plan says in which folder
 
 a file that changed since is a conflict: it stays as it is, and the others are
 done. exit 1 says that something was left out. an undo has an id too, and to
