@@ -153,7 +153,7 @@ func (c *client) start(method string, params any) (int, chan json.RawMessage) {
 }
 
 // patience only catches a hang.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 func (c *client) await(ch chan json.RawMessage) frame {
 	c.t.Helper()

@@ -63,14 +63,20 @@ func heldBy(r *frameRoom) int {
 // another huge one is refused soon, and that says what has happened.
 func TestModerateReaders(t *testing.T) {
 	h, url := sized(t)
+	full := func() bool {
+		return heldBy(h.unsent)+hugeSize >= MaxUnsent-hugeLeaves && len(h.s.loads[Small]) == 0
+	}
+	fill := func() { // each reads for half a minute, which may be over on a busy machine
+		for end := time.Now().Add(time.Minute); !full(); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%d places are held", len(h.s.loads[Small]))
+			}
+		}
+	}
 	for range MaxSmall + 8 {
 		drip(t, url)
 	}
-	for end := time.Now().Add(time.Minute); heldBy(h.unsent)+hugeSize < MaxUnsent-hugeLeaves || len(h.s.loads[Small]) > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d places are held", len(h.s.loads[Small]))
-		}
-	}
+	fill()
 	for range 2 {
 		for tool, want := range map[string]struct {
 			in   time.Duration
@@ -83,6 +89,17 @@ func TestModerateReaders(t *testing.T) {
 		} {
 			start := time.Now()
 			status, body := answer(t, modern(t.Context(), t, url, "2", tool, ""))
+			for range 5 {
+				if full() || strings.Contains(body, want.says) {
+					break
+				}
+				for range MaxSmall + 8 { // room came meanwhile
+					drip(t, url)
+				}
+				fill()
+				start = time.Now()
+				status, body = answer(t, modern(t.Context(), t, url, "2", tool, ""))
+			}
 			if took := time.Since(start); status != http.StatusOK || took > want.in || !strings.Contains(body, want.says) {
 				t.Errorf("%s: %d after %v: %.300s", tool, status, took, body)
 			}
