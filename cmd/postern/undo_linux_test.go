@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -93,14 +94,13 @@ func TestUndoAsksOnTheTerminal(t *testing.T) {
 // that one's; no agent's, whatever the client and the form say.
 func TestUndoByWhom(t *testing.T) {
 	home, dir := folder(t, map[string]string{"a": "old", "b": "old"})
-	lines := []string{
+	claims := []string{
 		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"user","version":"page"}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
 	}
-	for _, name := range []string{"a", "b"} {
-		lines = append(lines, `{"jsonrpc":"2.0","id":"`+name+`","method":"tools/call","params":{"name":"write_file","_meta":{"agent":"user","source":"page"},"arguments":{"path":"`+name+`","content":"new"}}}`)
+	for _, name := range []string{"a", "b"} { // one after the other: calls of one client run side by side
+		talk(t, home, dir, append(slices.Clone(claims), `{"jsonrpc":"2.0","id":"`+name+`","method":"tools/call","params":{"name":"write_file","_meta":{"agent":"user","source":"page"},"arguments":{"path":"`+name+`","content":"new"}}}`))
 	}
-	talk(t, home, dir, lines)
 	env := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TERM=xterm"}
 	if out, err := answered(t, home, dir, "y\n", "undo", "--last"); err != nil || !strings.Contains(out, "done: restore project://b in "+dir) {
 		t.Fatal(err, out)

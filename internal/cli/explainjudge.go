@@ -252,14 +252,22 @@ func (x *explanation) advise(ctx context.Context) (steps []advice.Step, enough b
 	case base.Kind != advice.InPolicy:
 		steps = append(steps, base)
 	}
-	asked := len(steps) > 0 && x.failed() && x.now != nil && x.now.verdict.Decision == core.Ask // no rule was in its way
-	if x.now == nil || x.now.verdict.Decision == core.Allow || asked {
+	if x.free(len(steps) > 0) {
 		if len(steps) == 0 {
 			steps = append(steps, advice.Step{Kind: advice.InCall, Text: "call again: it is allowed now"})
 		}
 		return steps, base.Kind != advice.InNothing && !x.foreign
 	}
 	return x.amend(ctx, steps)
+}
+
+// free reports whether no rule is in the way of the call now, nor was, where it
+// failed of itself.
+func (x *explanation) free(failed bool) bool {
+	if x.now == nil || x.now.verdict.Decision == core.Allow {
+		return true
+	}
+	return failed && x.failed() && x.now.verdict.Decision == core.Ask
 }
 
 // amend changes a copy of the policy until the call would be allowed, and leaves

@@ -70,19 +70,23 @@ func because(r *records.Record) string {
 		return plain(r.Code) // the reason is why it was allowed
 	case r.Code != "":
 		return plain(r.Code) + ": " + plain(r.Reason)
-	case r.Op == "log", r.Source == enforce.WatcherSource && r.N == 0 && r.Resource == "":
-		return plain(r.Reason)
 	case r.Source == enforce.WatcherSource && r.N > 0:
 		return strconv.FormatInt(r.N, 10) + ": " + plain(r.Reason)
 	case r.Event == "approved":
 		return plain(r.Kind) + ", by " + plain(r.Approver)
-	case r.Event == "expired" || r.Event == "withdrawn" || r.Event == "paused":
+	case ofItself(r):
 		return plain(r.Reason)
 	case r.Found != "":
 		return "found " + plain(r.Found)
 	default:
 		return ""
 	}
+}
+
+// ofItself reports whether the reason is all that a record tells.
+func ofItself(r *records.Record) bool {
+	return r.Op == "log" || r.Source == enforce.WatcherSource && r.Resource == "" ||
+		r.Event == "expired" || r.Event == "withdrawn" || r.Event == "paused"
 }
 
 // details are the other fields, one a line.
