@@ -9,7 +9,7 @@ RACETIME ?= 5s
 # -race needs cgo; nothing else here does, and nothing shipped has it.
 STATIC   := CGO_ENABLED=0
 
-.PHONY: build test fmt vet cross all-tests bounds race fuzz bench lint package release-check ci
+.PHONY: build test fmt vet cross races program bounds race fuzz bench lint package release-check ci
 
 build:
 	$(STATIC) $(GO) build -trimpath -o postern ./cmd/postern
@@ -28,11 +28,13 @@ cross:
 	$(STATIC) GOOS=windows $(GO) vet ./...
 
 # Everything once, with the race detector, and each attacker for RACETIME. Many
-# tests wait for processes and clocks, so three packages run at once. Those of
-# the program start hundreds of processes, which the detector makes slow, and so
-# do those that kill one at each of its steps: they run in bounds.
-all-tests:
+# tests wait for processes and clocks, so three packages run at once.
+races:
 	CGO_ENABLED=1 POSTERN_RACE=$(RACETIME) $(GO) test -race -p 3 -timeout 15m -skip '^TestUndo(Bound)?Killed$$' $$($(GO) list ./... | grep -v /cmd/postern$$)
+
+# The program's tests start hundreds of processes, which the detector makes slow,
+# as do those that kill one at each of its steps: they run in bounds.
+program:
 	$(STATIC) $(GO) test -timeout 15m ./cmd/postern
 
 # Memory, which the race detector multiplies, and what it makes slow.
@@ -62,5 +64,8 @@ package:
 release-check:
 	.ci/package release
 
-# What fails fastest comes first.
-ci: fmt vet cross build all-tests bounds fuzz lint
+# What fails fastest comes first. The program's tests and bounds mostly wait: they
+# run beside each other.
+ci: fmt vet cross build races
+	$(MAKE) --jobs=2 --output-sync=target program bounds
+	$(MAKE) fuzz lint
