@@ -202,7 +202,7 @@ func outcomeOf(g *grant.Grant) string {
 	if g.Kind == grant.No {
 		return "denied " + g.ID + ": " + what(&g.For)
 	}
-	line := "approved " + g.ID + ": " + what(&g.For) + where(&g.For) + ", " + reach(g) + ", until " + g.Deadline().Local().Format(time.DateTime)
+	line := "approved " + g.ID + ": " + what(&g.For) + where(&g.For) + ", " + g.Reach() + ", until " + g.Deadline().Local().Format(time.DateTime)
 	if g.Kind == grant.Once {
 		line += "; the agent has to call again"
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postern-gate/postern/internal/spell"
-	"github.com/postern-gate/postern/internal/state/grant"
 )
 
 type grantsJSON struct {
@@ -49,26 +48,10 @@ func grants(env *Env, asJSON bool) error {
 	return answer(env.Out, asJSON, out, func(w io.Writer) {
 		for _, g := range all {
 			fmt.Fprintf(w, "%s %s %s%s by %s, %s, until %s\n", g.ID, padded(agentName(g.For.Agent), agentWidth),
-				what(&g.For), where(&g.For), spell.Name(g.Covers), reach(g), g.Deadline().Local().Format(time.DateTime))
+				what(&g.For), where(&g.For), spell.Name(g.Covers), g.Reach(), g.Deadline().Local().Format(time.DateTime))
 		}
 		if len(all) == 0 {
 			fmt.Fprintln(env.Err, "nothing is approved")
 		}
 	})
-}
-
-// reach is how far a yes reaches.
-func reach(g *grant.Grant) string {
-	switch g.Kind {
-	case grant.Once:
-		return "once"
-	case grant.Session:
-		return "this call in its session"
-	case grant.Pattern:
-		return "on " + spell.Name(g.Pattern) + " in its session"
-	case grant.Until:
-		return "this call in any session"
-	default:
-		return "no"
-	}
 }

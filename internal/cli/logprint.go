@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/state/audit"
@@ -43,8 +44,12 @@ func (p *logPrinter) text(w io.Writer, e *records.Entry) error {
 	if r.Agent != "" {
 		agent = textsafe.Word(r.Agent)
 	}
+	op := plain(r.Op)
+	if op == core.Action(0).String() {
+		op = "-" // a pause is of no operation
+	}
 	columns := []string{
-		r.Time.Local().Format(logTime), padded(agent, agentWidth), padded(plain(r.Event), eventWidth), padded(plain(r.Op), opWidth),
+		r.Time.Local().Format(logTime), padded(agent, agentWidth), padded(plain(r.Event), eventWidth), padded(op, opWidth),
 	}
 	if r.Resource != "" {
 		columns = append(columns, textsafe.Word(r.Resource)) // a blank in a name begins no column
@@ -86,7 +91,7 @@ func because(r *records.Record) string {
 // ofItself reports whether the reason is all that a record tells.
 func ofItself(r *records.Record) bool {
 	return r.Op == "log" || r.Source == enforce.WatcherSource && r.Resource == "" ||
-		r.Event == "expired" || r.Event == "withdrawn" || r.Event == "paused"
+		r.Event == "expired" || r.Event == "withdrawn" || r.Event == "paused" || r.Event == "resumed"
 }
 
 // details are the other fields, one a line.

@@ -18,6 +18,7 @@ import (
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/prompt"
+	"github.com/postern-gate/postern/internal/spell"
 )
 
 type undoOptions struct {
@@ -260,10 +261,10 @@ func (u undoJSON) print(w io.Writer) {
 	}
 	left := 0
 	for _, s := range u.Steps {
-		name := textsafe.Name(s.Name) + " in " + drawnFolder(s.Root, u.home)
+		name := spell.Name(s.Name) + " in " + drawnFolder(s.Root, u.home)
 		what := s.Verb + " " + name
 		if s.To != "" {
-			what += " to " + textsafe.Name(s.To) + " in " + drawnFolder(s.ToRoot, u.home)
+			what += " to " + spell.Name(s.To) + " in " + drawnFolder(s.ToRoot, u.home)
 		}
 		switch {
 		case s.Problem != "":
@@ -307,5 +308,5 @@ func drawnFolder(path, home string) string {
 	if rel, err := filepath.Rel(home, path); home != "" && err == nil && filepath.IsLocal(rel) {
 		path = strings.TrimSuffix("~/"+filepath.ToSlash(rel), "/.")
 	}
-	return textsafe.Name(path)
+	return spell.Name(path)
 }

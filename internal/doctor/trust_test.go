@@ -181,7 +181,7 @@ func TestInterruptedTakesAway(t *testing.T) {
 	m.mcp(m.o.Self, "serve", "--agent", "claude-code", m.project)
 	m.o.CheckTime = time.Minute
 	l := newLook(m.o)
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	made := make(chan bool)
 	go func() {
 		defer close(made)

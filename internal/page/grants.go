@@ -41,7 +41,7 @@ func (p *Page) grants(r *http.Request, s *session) (*content, error) {
 	for _, g := range p.o.Grants.Grants() {
 		names = append(names, g.For.Agent)
 		all.Grants = append(all.Grants, yes{
-			g.ID, agentName(g.For.Agent), what(&g.For), reach(g), spell.Name(g.Approver), folders(&g.For), covers(g), g.Given.Wall, g.Deadline(),
+			g.ID, agentName(g.For.Agent), what(&g.For), g.Reach(), spell.Name(g.Approver), folders(&g.For), covers(g), g.Given.Wall, g.Deadline(),
 			s.stamp("revoke", g.ID, "", p.o.Now()),
 		})
 	}
@@ -145,20 +145,4 @@ func covers(g *grant.Grant) (all []part) {
 		}
 	}
 	return all
-}
-
-// reach is how far a yes reaches.
-func reach(g *grant.Grant) string {
-	switch g.Kind {
-	case grant.Once:
-		return "once"
-	case grant.Session:
-		return "this call in its session"
-	case grant.Pattern:
-		return "on " + spell.Name(g.Pattern) + " in its session"
-	case grant.Until:
-		return "this call in any session"
-	default:
-		return "no"
-	}
 }

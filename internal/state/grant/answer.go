@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/spell"
 )
 
 // Answer is what a person says.
@@ -220,6 +221,22 @@ func (g *Grant) Said() string {
 		word = "denied"
 	}
 	return word + " by " + g.Approver
+}
+
+// Reach is how far the answer reaches, as it is drawn for a person.
+func (g *Grant) Reach() string {
+	switch g.Kind {
+	case Once:
+		return "once"
+	case Session:
+		return "this call in its session"
+	case Pattern:
+		return "on " + spell.Name(g.Pattern) + " in its session"
+	case Until:
+		return "this call in any session"
+	default:
+		return "no"
+	}
 }
 
 func unknown(id string) error {
