@@ -55,6 +55,7 @@ var osActs = []string{
 // systemCallers may use golang.org/x/sys.
 var systemCallers = map[string]string{
 	"internal/cli":      "whether the reader of stdout is still there",
+	"internal/config":   "the access list of a policy",
 	"internal/page":     "keeps its memory from other programs",
 	"internal/watch":    "inotify, on the handle of a directory",
 	"core/pathguard":    "files by handle",

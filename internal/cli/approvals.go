@@ -76,7 +76,7 @@ func deciding(env *Env, begin bool, do func(*prompt.Desk) error) error {
 }
 
 // agentMarks are what agents set for the programs that they start.
-var agentMarks = []string{"CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "GEMINI_CLI", "CURSOR_AGENT", "OPENCODE"}
+var agentMarks = []string{"CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "CODEX_SANDBOX_NETWORK_DISABLED", "GEMINI_CLI", "CURSOR_AGENT", "OPENCODE"}
 
 // agentMark names the variable by which an agent's own shell is known, "" for
 // none. An agent that takes it away is not known by it.

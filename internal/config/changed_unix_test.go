@@ -143,3 +143,28 @@ func TestQuotedMergeName(t *testing.T) {
 		}
 	}
 }
+
+// TestLinkToPolicy: a policy that is a link is as safe as each folder that holds a
+// link or the file.
+func TestLinkToPolicy(t *testing.T) {
+	for _, between := range []string{"", "link/"} { // to the file itself, and through another link
+		for mode, refused := range map[os.FileMode]bool{0o755: false, 0o777: true, 0o777 | os.ModeSticky: false} {
+			p := newPlace(t)
+			file := p.user("version: 1\n")
+			shared := filepath.Join(t.TempDir(), "shared")
+			must(t, os.MkdirAll(filepath.Join(shared, "link"), 0o755))
+			mine := filepath.Join(t.TempDir(), "policy.yaml")
+			must(t, os.Rename(file, mine))
+			at := filepath.Join(shared, between, "policy.yaml")
+			must(t, os.Symlink(mine, at))
+			must(t, os.Symlink(at, file))
+			must(t, os.Chmod(filepath.Dir(at), mode))
+			if refused {
+				p.refused(fault.ConfigInvalid, "anybody can replace the file: chmod o-w its folder")
+				continue
+			}
+			_, err := config.Load(p.opts)
+			must(t, err)
+		}
+	}
+}

@@ -86,7 +86,7 @@ func changeable(path, accounts string) exposure {
 		if err != nil {
 			return exposure{"its folder can't be looked at", dir, true}
 		}
-		switch others := access.Folder(info, accounts); {
+		switch others := access.Folder(dir, info, accounts); {
 		case foreign(info), others == access.Anybody, others == access.Members:
 			return exposure{"somebody else can replace it, in " + dir, dir, true}
 		case others == access.Unknown && doubt.how == "":

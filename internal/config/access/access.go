@@ -8,7 +8,7 @@ type Others uint8
 // The answers.
 const (
 	Anybody Others = iota
-	Members        // of the folder's group, who are not this user alone
+	Members        // of a group, who are not this user alone, or who an access list names
 	Unknown        // a group, and who is in it can't be told
 	Nobody
 )

@@ -8,4 +8,4 @@ import "io/fs"
 
 // Folder can't tell: there are no permission bits, and access lists are not
 // read here.
-func Folder(fs.FileInfo, string) Others { return Nobody }
+func Folder(string, fs.FileInfo, string) Others { return Nobody }

@@ -66,7 +66,7 @@ func TestFolder(t *testing.T) {
 			if info, err = os.Stat(dir); err != nil {
 				t.Fatal(err)
 			}
-			if got := Folder(info, accounts); got != answer {
+			if got := Folder(dir, info, accounts); got != answer {
 				t.Errorf("%q, %v: %v, want %v", members, mode, got, answer)
 			}
 		}

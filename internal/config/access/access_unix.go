@@ -15,30 +15,53 @@ import (
 	"syscall"
 )
 
-// Folder tells who may put another file in the place of one in the folder. In a
-// sticky one that is nobody but its owner and the file's. Accounts is the
-// folder of passwd and group, "" for System.
-func Folder(info fs.FileInfo, accounts string) Others {
+// Folder tells who may put another file in the place of one in the folder at
+// path. In a sticky one that is nobody but its owner and the file's. Accounts is
+// the folder of passwd and group, "" for System.
+func Folder(path string, info fs.FileInfo, accounts string) Others {
 	if info.Mode()&fs.ModeSticky != 0 {
 		return Nobody
 	}
-	return File(info, accounts)
+	return File(path, info, accounts)
 }
 
-// File tells who may write what this is.
-func File(info fs.FileInfo, accounts string) Others {
+// File tells who may write what is at path, links followed, which is info.
+func File(path string, info fs.FileInfo, accounts string) Others {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	switch perm := info.Mode().Perm(); {
 	case !ok || perm&0o002 != 0:
 		return Anybody
-	case perm&0o020 == 0:
+	case perm&0o020 == 0: // where there is an access list, this is its mask
 		return Nobody
 	}
 	if accounts == "" {
 		accounts = System
 	}
-	return group(accounts, strconv.FormatUint(uint64(st.Gid), 10), strconv.Itoa(os.Geteuid()))
+	uid := strconv.Itoa(os.Geteuid())
+	users, groups, listed, ok := named(path)
+	switch {
+	case !ok:
+		return Unknown
+	case !listed:
+		groups = []uint32{st.Gid}
+	}
+	answer := Nobody
+	for _, u := range users {
+		if u != 0 && strconv.FormatUint(uint64(u), 10) != uid {
+			answer = Members
+		}
+	}
+	for _, g := range groups {
+		if g == ownGroup {
+			g = st.Gid
+		}
+		answer = min(answer, group(accounts, strconv.FormatUint(uint64(g), 10), uid))
+	}
+	return answer
 }
+
+// ownGroup stands for the group of the file in what named returns.
+const ownGroup = ^uint32(0)
 
 // group tells whether somebody else than the user and root is in the group.
 func group(accounts, gid, uid string) Others {
