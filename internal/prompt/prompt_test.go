@@ -105,7 +105,7 @@ func TestCardProperties(t *testing.T) {
 // TestAnswers: of what can't be taken back only the code is a yes.
 func TestAnswers(t *testing.T) {
 	once := grant.Answer{Kind: grant.Once}
-	plain, hard := Card{Pattern: "p://**"}, Card{Code: "abcd"}
+	plain, hard := Card{Pattern: "p://a/**"}, Card{Code: "abcd"}
 	for _, tc := range []struct {
 		card Card
 		line string

@@ -278,10 +278,19 @@ func (c Card) choices(yes grant.Answer) string {
 		return "a yes, " + word + ", wants its code: type " + c.Code + " · n no · l later: "
 	case yes.Kind != grant.Once:
 		return "y yes, " + word + " · n no · l later: "
-	case c.Pattern != "":
-		return "y yes, once · s the same call, this session · p " + c.Actions + " on " + spell.Name(c.Pattern) + ", this session · n no · l later: "
+	case c.oneKey() != "":
+		return "y yes, once · s the same call, this session · p " + c.Actions + " on " + spell.Name(c.oneKey()) + ", this session · n no · l later: "
 	}
 	return "y yes, once · s the same call, this session · n no · l later: "
+}
+
+// oneKey is the pattern that one key answers for, "" for none: a whole root is not
+// given away by a key, but by postern approve --pattern, or on the page.
+func (c Card) oneKey() string {
+	if strings.HasSuffix(c.Pattern, "://**") {
+		return ""
+	}
+	return c.Pattern
 }
 
 // unanswered says what was typed instead of an answer.
@@ -307,8 +316,8 @@ func (c Card) answer(line string, yes grant.Answer) (grant.Answer, bool) {
 		return yes, false
 	case line == "s":
 		return grant.Answer{Kind: grant.Session}, true
-	case line == "p" && c.Pattern != "":
-		return grant.Answer{Kind: grant.Pattern, Pattern: c.Pattern}, true
+	case line == "p" && c.oneKey() != "":
+		return grant.Answer{Kind: grant.Pattern, Pattern: c.oneKey()}, true
 	}
 	return yes, false
 }

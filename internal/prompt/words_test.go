@@ -20,9 +20,18 @@ func TestChoices(t *testing.T) {
 	if got := c.choices(once); got != "y yes, once · s the same call, this session · p fs.write on project://src/**, this session · n no · l later: " {
 		t.Error(got)
 	}
-	c.Pattern = ""
-	if got := c.choices(once); got != "y yes, once · s the same call, this session · n no · l later: " {
-		t.Error(got)
+	for _, none := range []string{"", "project://**"} {
+		c.Pattern = none
+		if got := c.choices(once); got != "y yes, once · s the same call, this session · n no · l later: " {
+			t.Error(got)
+		}
+		if a, ok := c.answer("p", once); ok {
+			t.Errorf("p is %+v", a)
+		}
+	}
+	c.Pattern = "project://src/**"
+	if a, ok := c.answer("p", once); !ok || a.Pattern != c.Pattern {
+		t.Errorf("p is %+v", a)
 	}
 	c.Code = "rd7p"
 	if got := c.choices(once); got != "a yes, once, wants its code: type rd7p · n no · l later: " {

@@ -123,8 +123,10 @@ func (s *Store) granted(q *Question, a Answer, now Moment) (*Grant, error) {
 		return g, nil
 	case Once: // one deadline for the question and its answer
 		g.Given, g.Life = q.Asked, q.Life
-	case Session, Pattern:
+	case Session:
 		g.Life = SessionLife
+	case Pattern:
+		g.Life, g.Covers = SessionLife, "any tool"
 	case Until:
 		g.Life = a.Life
 	}
@@ -142,7 +144,7 @@ func (s *Store) granted(q *Question, a Answer, now Moment) (*Grant, error) {
 }
 
 // eachTime is why a yes to what has a code on its card is for once.
-const eachTime = "a yes to this is given once, each time"
+const eachTime = "it is destructive: a yes to it is given once, each time"
 
 // mayNot is why the yes may not be given, "" if it may.
 func (g *Grant) mayNot() string {
