@@ -732,7 +732,7 @@ func TestCard(t *testing.T) {
 	if c := card("a", "three\n"); c.Change != "-one\ntwo\n+three\n" || c.Unshown != "" {
 		t.Errorf("change %q, unshown %q", c.Change, c.Unshown)
 	}
-	if c := card("bin", "z"); !strings.HasPrefix(c.Change, "3 bytes, sha256 ") || strings.ContainsRune(c.Change, 0) || c.Unshown != onlySizes {
+	if c := card("bin", "z"); !strings.HasPrefix(c.Change, "3 bytes, sha256 ") || strings.ContainsRune(c.Change, 0) || c.Unshown != onlyBinary {
 		t.Errorf("change %q, unshown %q", c.Change, c.Unshown)
 	}
 	if c := card(".env", "SECRET=2"); c.Change != "" || c.Unshown != onlyPrivate {

@@ -131,6 +131,7 @@ const maxChangeLines = 4000
 // What a card doesn't show of a change.
 const (
 	onlySizes   = "what changes: only sizes and digests are shown"
+	onlyBinary  = "what changes: it is no text, so only sizes and digests are shown"
 	onlyPrivate = "what is written: its name belongs to a built-in list"
 	onlyAfter   = "what is there: it can't be read"
 )
@@ -161,15 +162,19 @@ func (c *crossing) change() (text, unshown string) {
 	if c.appends {
 		after = append(slices.Clone(before), after...)
 	}
+	return drawChange(c.diff, o.name.String(), before, after)
+}
+
+// drawChange draws what becomes of a file, and says what of it isn't shown.
+func drawChange(diff func(name string, before, after []byte) (text string, complete bool), name string, before, after []byte) (text, unshown string) {
 	sizes := fmt.Sprintf("%d bytes, sha256 %x\nbecome\n%d bytes, sha256 %x", len(before), sha256.Sum256(before), len(after), sha256.Sum256(after))
 	if noText(before) || noText(after) {
-		return sizes, onlySizes
+		return sizes, onlyBinary
 	}
-	diff := c.diff
 	if diff == nil {
 		diff = bothWhole
 	}
-	text, complete := diff(o.name.String(), before, after)
+	text, complete := diff(name, before, after)
 	switch {
 	case !complete:
 		return text + sizes, onlySizes

@@ -42,7 +42,10 @@ type UndoStep struct {
 	Why     string // of the problem
 	Done    bool
 	ID      string // of the change
-	entered *undo.Entered
+	// Change is the diff from what is there to what would be, or lines that stand
+	// for it; Unshown says what of it they don't tell. ShowUndo fills them in.
+	Change, Unshown string
+	entered         *undo.Entered
 }
 
 // UndoPlan is what an undo would do, in its order.
@@ -50,6 +53,7 @@ type UndoPlan struct {
 	Select    UndoSelect
 	Steps     []UndoStep
 	Elsewhere int // changes in other folders that Select.Near left out
+	Unshown   int // steps whose changes are beyond what ShowUndo shows
 	ids       []string
 	index     *undo.Index
 }

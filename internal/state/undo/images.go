@@ -4,6 +4,7 @@ package undo
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	"github.com/postern-gate/postern/core/pathguard"
@@ -50,7 +51,23 @@ func (l *Log) Odd() ([]string, error) {
 	return odd, err
 }
 
-// OpenImage opens the copy that a step kept.
+// OpenImage opens the file that a step kept. A link that was displaced is an image
+// too, and is not followed.
 func (l *Log) OpenImage(e *Entered) (*os.File, error) {
-	return regular.Open(l.join(imagesName, e.Image))
+	path := l.join(imagesName, e.Image)
+	named, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !named.Mode().IsRegular() {
+		return nil, &os.PathError{Op: "open", Path: path, Err: regular.Err}
+	}
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !os.SameFile(named, info) {
+		return nil, errors.Join(&os.PathError{Op: "open", Path: path, Err: regular.Err}, err, f.Close())
+	}
+	return f, nil
 }
