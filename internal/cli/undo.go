@@ -13,10 +13,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/enforce"
+	"github.com/postern-gate/postern/internal/fsserver/edit"
 	"github.com/postern-gate/postern/internal/prompt"
 	"github.com/postern-gate/postern/internal/spell"
 )
@@ -77,6 +79,8 @@ type undoStepJSON struct {
 	Done    bool   `json:"done"`
 	Problem string `json:"problem,omitempty"`
 	Why     string `json:"why,omitempty"`
+	Diff    string `json:"diff,omitempty"` // of what it would change in a file
+	Unshown string `json:"unshown,omitempty"`
 }
 
 type undoJSON struct {
@@ -84,7 +88,8 @@ type undoJSON struct {
 	ID        string         `json:"id"` // of the undo, "" where nothing was done
 	DryRun    bool           `json:"dry_run"`
 	Steps     []undoStepJSON `json:"steps"`
-	Elsewhere int            `json:"elsewhere"` // changes in other folders that --last left out
+	Elsewhere int            `json:"elsewhere"`         // changes in other folders that --last left out
+	NoDiff    int            `json:"no_diff,omitempty"` // steps whose diffs are beyond the bounds
 
 	here, home string
 }
@@ -140,8 +145,9 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 	if err != nil {
 		return err
 	}
+	o.show(w, state, plan)
 	out := undoJSON{
-		document: newDocument("undo"), DryRun: o.dryRun, Steps: undoSteps(plan), Elsewhere: plan.Elsewhere,
+		document: newDocument("undo"), DryRun: o.dryRun, Steps: undoSteps(plan), Elsewhere: plan.Elsewhere, NoDiff: plan.Unshown,
 		here: plan.Select.Near, home: env.Getenv("HOME"),
 	}
 	if o.dryRun || plan.Problems() == len(plan.Steps) {
@@ -151,11 +157,18 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 		return err
 	}
 	out.ID, err = state.Undo(ctx, plan, w.person("undo"))
-	out.Steps = undoSteps(plan)
+	out.Steps, out.NoDiff = undoSteps(plan), 0
 	if printErr := answer(env.Out, o.asJSON, out, out.print); err == nil {
 		err = printErr
 	}
 	return ended(err, plan)
+}
+
+// show fills in what the plan changes, where anybody reads it.
+func (o *undoOptions) show(w *workspace, state *enforce.State, plan *enforce.UndoPlan) {
+	if o.dryRun || !o.yes && !o.asJSON {
+		state.ShowUndo(plan, w.person("undo"), edit.Diff)
+	}
 }
 
 // ask shows the plan and wants a yes to it, if the flags don't say it.
@@ -245,7 +258,7 @@ func askUndo(ctx context.Context) error {
 func undoSteps(plan *enforce.UndoPlan) []undoStepJSON {
 	steps := []undoStepJSON{}
 	for _, s := range plan.Steps {
-		steps = append(steps, undoStepJSON{s.Verb, s.Name, s.Root, s.To, s.ToRoot, s.ID, s.Done, s.Problem, s.Why})
+		steps = append(steps, undoStepJSON{s.Verb, s.Name, s.Root, s.To, s.ToRoot, s.ID, s.Done, s.Problem, s.Why, s.Change, s.Unshown})
 	}
 	return steps
 }
@@ -276,6 +289,10 @@ func (u undoJSON) print(w io.Writer) {
 			what = "would " + what
 		}
 		fmt.Fprintln(w, what)
+		s.printDiff(w)
+	}
+	if u.NoDiff > 0 {
+		fmt.Fprintf(w, "what it would change is not shown of %s more\n", counted(u.NoDiff, "step"))
 	}
 	if left > 0 {
 		fmt.Fprintf(w, "left out: %d of %s\n", left, counted(len(u.Steps), "step"))
@@ -283,6 +300,22 @@ func (u undoJSON) print(w io.Writer) {
 	if u.ID != "" {
 		fmt.Fprintln(w, "to take this back: postern undo "+u.ID)
 	}
+}
+
+// printDiff draws what a step would change as a card does, beneath it. On a
+// terminal no line goes on where one of ours begins.
+func (s *undoStepJSON) printDiff(w io.Writer) {
+	var b strings.Builder
+	for l := range strings.Lines(prompt.Text(prompt.Changed(s.Diff, s.Unshown))) {
+		b.WriteString("  " + l)
+	}
+	text := b.String()
+	if f, ok := fileOf(w); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
+			text = prompt.Wrap(text, columns)
+		}
+	}
+	fmt.Fprint(w, text)
 }
 
 // hereResolved is where the command runs, as journals name folders.

@@ -23,3 +23,31 @@ func TestUndoPlanIsSeen(t *testing.T) {
 		}
 	}
 }
+
+// TestUndoDiffIsSeen: what a step changes stands beneath it as on a card: no line of
+// it can pass for one of the plan, nothing in it acts or is unseen, and what is not
+// shown is said.
+func TestUndoDiffIsSeen(t *testing.T) {
+	const hostile = "--- a\n+++ a\n@@ -1,1 +1,2 @@\n-would remove project://b\r\n+\x1b[2J\u202ea\n+<b>\n"
+	plan := undoJSON{Steps: []undoStepJSON{
+		{Verb: "restore", Name: "project://a", Root: "/r", Diff: hostile, Unshown: "the rest"}, {Verb: "rename back", Name: "project://b", Root: "/r"},
+	}, NoDiff: 2}
+	var out strings.Builder
+	plan.print(&out)
+	want := `would restore project://a in /r
+  change
+    | --- a
+    | +++ a
+    | @@ -1,1 +1,2 @@
+    | -would remove project://b\u{d}
+    | +\u{1b}[2J\u{202e}a
+    | +<b>
+  not shown   the rest
+  hidden      2 invisible characters, spelled as \u{…} or \x…
+would rename back project://b in /r
+what it would change is not shown of 2 steps more
+`
+	if out.String() != want {
+		t.Errorf("%s, not %s", out.String(), want)
+	}
+}

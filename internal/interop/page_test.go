@@ -242,7 +242,10 @@ func TestPageEndToEnd(t *testing.T) {
 		}
 	}
 	d.clicks("tbody a")
-	d.sees("document.querySelector('.plan')?.textContent.includes('restore') && " + hears)
+	d.sees("document.querySelector('.plan .added')?.textContent === '+old\\n' && document.querySelector('.plan .removed').textContent.startsWith('-</pre><script>') && " + hears)
+	if n := d.run("document.querySelectorAll('main img, main script').length"); n != "0" {
+		t.Errorf("the plan: %s elements of others", n)
+	}
 	d.clicks(".yes")
 	d.sees("(document.querySelector('.notice') || {}).textContent?.includes('restored ')")
 	d.holds(name, "old\n")
@@ -558,6 +561,10 @@ func TestPageNarrow(t *testing.T) {
 	d.clicks("a[href*=\"/why?\"]")
 	d.sees("document.querySelector('.why')?.textContent.includes('<script>') && " + hears)
 	narrow("why")
+	d.view("undo")
+	d.clicks("tbody a")
+	d.sees("document.querySelector('.plan') && " + hears)
+	narrow("plan")
 	if n := d.run("document.querySelectorAll('main img, main script, iframe').length"); n != "0" || d.dialogs != 0 {
 		t.Errorf("%s elements of others, %d dialogs", n, d.dialogs)
 	}

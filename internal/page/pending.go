@@ -82,8 +82,8 @@ func (p *Page) pending(_ *http.Request, s *session) (*content, error) {
 }
 
 // partsOf are the parts of a card as the template knows them.
-func partsOf(d *prompt.Card) (all []part) {
-	for _, each := range d.Parts {
+func partsOf(drawn []prompt.Part) (all []part) {
+	for _, each := range drawn {
 		all = append(all, part{kindOf(each.Kind), each.Name, each.Text})
 	}
 	return all
@@ -91,7 +91,7 @@ func partsOf(d *prompt.Card) (all []part) {
 
 func (p *Page) cardOf(s *session, q *asked) card {
 	unshown, _ := spell.Out(q.Card.Unshown, false)
-	c := card{ID: q.ID, Digest: q.drawn.Digest, Parts: partsOf(&q.drawn), Code: q.drawn.Code, Unshown: unshown}
+	c := card{ID: q.ID, Digest: q.drawn.Digest, Parts: partsOf(q.drawn.Parts), Code: q.drawn.Code, Unshown: unshown}
 	if c.Unshown == "" && q.For.More > 0 {
 		c.Unshown = "names"
 	}

@@ -61,10 +61,10 @@ var inCommon = []string{"agent", "session", "folder", "tool", "class", "because"
 
 func (p *Page) cardOfMany(s *session, all []asked) card {
 	c := card{ID: "s-" + alike(&all[0])[:16]}
-	for _, each := range partsOf(&all[0].drawn) {
+	for _, each := range partsOf(all[0].drawn.Parts) {
 		shared := slices.Contains(inCommon, each.Name) && (each.Kind == "field" || each.Kind == "says")
 		for i := range all {
-			shared = shared && slices.Contains(partsOf(&all[i].drawn), each)
+			shared = shared && slices.Contains(partsOf(all[i].drawn.Parts), each)
 		}
 		if shared {
 			c.Parts = append(c.Parts, each)
@@ -87,22 +87,28 @@ func (p *Page) cardOfMany(s *session, all []asked) card {
 	return c
 }
 
+// counted is how many lines a change adds, and takes away.
+func counted(change string) (added, taken int) {
+	for _, l := range diffLines(change) {
+		switch l.Kind {
+		case "added":
+			added++
+		case "removed":
+			taken++
+		}
+	}
+	return added, taken
+}
+
 func choiceOf(q *asked, above []part) choice {
 	r := choice{ID: q.ID, Digest: q.drawn.Digest}
-	for _, each := range partsOf(&q.drawn) {
+	for _, each := range partsOf(q.drawn.Parts) {
 		switch {
 		case each.Kind == "target":
 			r.Targets = append(r.Targets, each)
 		case each.Kind == "change":
 			r.Change = each.Text
-			for _, l := range diffLines(each.Text) {
-				switch l.Kind {
-				case "added":
-					r.Added++
-				case "removed":
-					r.Taken++
-				}
-			}
+			r.Added, r.Taken = counted(each.Text)
 		case each.Kind == "undo":
 			r.Undo = each.Text
 		case !slices.Contains(above, each):

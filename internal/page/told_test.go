@@ -5,9 +5,11 @@ package page
 import (
 	"bytes"
 	"errors"
+	"html"
 	"strings"
 	"testing"
 
+	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/prompt"
@@ -74,6 +76,45 @@ func TestWrongCode(t *testing.T) {
 		if strings.Contains(text, bad) {
 			t.Errorf("%q in %s", bad, text)
 		}
+	}
+}
+
+// TestPlanShows: a plan has what each step changes in a file, as text whatever it
+// holds, and is another one where only that is another.
+func TestPlanShows(t *testing.T) {
+	d := newDesk(t)
+	d.login()
+	g := d.guarded(core.Allow, 0)
+	g.put("a", "old\n"+hostile+"\nsame\n")
+	g.put("bin", "x\x00y")
+	for name, content := range map[string]string{"a": "new\nsame\n", "bin": "z", "made": hostile} {
+		if err := g.write(name, content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plan := d.get("/undo/plan?session=s")
+	d.inert(plan)
+	plan = html.UnescapeString(plan)
+	spelled := strings.NewReplacer("\u202e", `\u{202e}`, "\u200b", `\u{200b}`, "\x1b", `\u{1b}`).Replace(hostile)
+	for _, want := range []string{
+		`<summary>change: 2 added, 1 removed<span class="hear">, to restore project://a in ` + g.dir, `<span class="removed">-new`, `<span class="added">+old`,
+		`<span class="added">+` + spelled, `<span class="removed">-` + spelled, `<span class="same"> same`, "3 invisible characters, spelled as",
+		"3 bytes, sha256 ", "it is no text, so only sizes and digests are shown",
+	} {
+		if !strings.Contains(plan, want) {
+			t.Errorf("no %q in %s", want, plan)
+		}
+	}
+	digest := func(change, unshown string) string {
+		_, sum := stepsOf(&enforce.UndoPlan{Steps: []enforce.UndoStep{{Verb: "restore", Name: "project://a", Change: change, Unshown: unshown}}})
+		return sum
+	}
+	if digest("+a\n", "") == digest("+b\n", "") || digest("+a\n", "") == digest("+a\n", "the rest") {
+		t.Error("a plan is known without what it changes")
+	}
+	var b bytes.Buffer
+	if err := d.page.templates.ExecuteTemplate(&b, "plan.html", shown{Data: planned(&enforce.UndoPlan{Unshown: 3, Steps: []enforce.UndoStep{{Verb: "restore"}}})}); err != nil || !strings.Contains(b.String(), "what 3 more of these steps change is not shown here") {
+		t.Error(err, b.String())
 	}
 }
 

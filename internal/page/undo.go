@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/enforce"
+	"github.com/postern-gate/postern/internal/fsserver/edit"
+	"github.com/postern-gate/postern/internal/prompt"
 	"github.com/postern-gate/postern/internal/spell"
 )
 
@@ -66,14 +69,20 @@ func folder(path string) string {
 	return spell.Name(path)
 }
 
-// step is one of a plan.
-type step struct{ Mark, Text string }
+// step is one of a plan, with what it changes in a file.
+type step struct {
+	Mark, Text   string
+	Change       string
+	Added, Taken int    // lines of the change
+	Notes        []part // what of it is not shown, and what nobody would see
+}
 
 type plan struct {
 	Select   enforce.UndoSelect
 	Outside  string // beside a plan of a session
 	Steps    []step
 	Problems int
+	Unshown  int  // steps whose changes are not shown
 	None     bool // every step is left out
 	Stamp    stamp
 }
@@ -83,7 +92,7 @@ func stepsOf(u *enforce.UndoPlan) (steps []step, digest string) {
 	sum := sha256.New()
 	for i := range u.Steps {
 		s := stepOf(&u.Steps[i])
-		_, _ = sum.Write([]byte(u.Steps[i].ID + "\x00" + s.Mark + s.Text + "\n"))
+		_, _ = fmt.Fprintf(sum, "%s\x00%s%s\n%q%q\n", u.Steps[i].ID, s.Mark, s.Text, s.Change, s.Notes)
 		steps = append(steps, s)
 	}
 	return steps, hex.EncodeToString(sum.Sum(nil))
@@ -97,18 +106,26 @@ func stepOf(s *enforce.UndoStep) step {
 	}
 	switch {
 	case s.Problem != "":
-		return step{"!", s.Problem + ": " + name + " stays as it is: " + textsafe.Clean(s.Why).String()}
+		return step{Mark: "!", Text: s.Problem + ": " + name + " stays as it is: " + textsafe.Clean(s.Why).String()}
 	case s.Done:
 		text = did(s.Verb) + strings.TrimPrefix(text, s.Verb)
 	}
-	mark := "~"
+	out := step{Mark: "~", Text: text}
 	switch s.Verb {
 	case "remove":
-		mark = "-"
+		out.Mark = "-"
 	case "recreate":
-		mark = "+"
+		out.Mark = "+"
 	}
-	return step{mark, text}
+	for _, each := range partsOf(prompt.Changed(s.Change, s.Unshown)) {
+		if each.Kind != "change" {
+			out.Notes = append(out.Notes, each)
+			continue
+		}
+		out.Change = each.Text
+		out.Added, out.Taken = counted(each.Text)
+	}
+	return out
 }
 
 // did is the verb of a step that was done: restore, remove, recreate, rename
@@ -141,16 +158,23 @@ func (p *Page) undoPlan(r *http.Request, s *session) (*content, error) {
 
 // planned is a plan as it is drawn, without its stamp.
 func planned(u *enforce.UndoPlan) plan {
-	out := plan{Select: u.Select, Problems: u.Problems(), None: u.Problems() == len(u.Steps)}
+	out := plan{Select: u.Select, Problems: u.Problems(), Unshown: u.Unshown, None: u.Problems() == len(u.Steps)}
 	out.Steps, _ = stepsOf(u)
 	return out
 }
 
+// planOf is a plan with what it changes, as it is shown, and looked at again before
+// it is carried out.
 func (p *Page) planOf(sel enforce.UndoSelect) (*enforce.UndoPlan, error) {
 	if (sel.ID == "") == (sel.Session == "") {
 		return nil, &fault.Error{Code: fault.RequestInvalid, Op: "undo", Rule: "it names no change and no session, or both", Hint: "choose one of the list"}
 	}
-	return p.o.State.PlanUndo(sel)
+	u, err := p.o.State.PlanUndo(sel)
+	if err != nil {
+		return nil, err
+	}
+	p.o.State.ShowUndo(u, p.o.Person(), edit.Diff)
+	return u, nil
 }
 
 // undo takes a change back.

@@ -73,12 +73,7 @@ const maxSaid = 500
 // Draw draws a question.
 func Draw(q *grant.Question) Card {
 	c := Card{Parts: parts(q)}
-	var b strings.Builder
-	b.WriteString("question " + q.ID + "\n")
-	for _, p := range c.Parts {
-		p.write(&b)
-	}
-	c.Text = b.String()
+	c.Text = "question " + q.ID + "\n" + Text(c.Parts)
 	sum := sha256.Sum256([]byte(c.Text))
 	c.Digest = hex.EncodeToString(sum[:])
 	if q.WantsCode() {
@@ -109,6 +104,18 @@ func parts(q *grant.Question) []Part {
 	above := len(d.parts)
 	d.add(Undo, "can be undone", d.text(q.Card.Undo, false))
 	d.targets(&q.For)
+	return d.counted(above)
+}
+
+// Changed draws a change as a card does, for what is no question.
+func Changed(change, unshown string) []Part {
+	var d drawing
+	d.change(change, unshown)
+	return d.counted(len(d.parts))
+}
+
+// counted puts in how much nobody would see, if there is any.
+func (d *drawing) counted(at int) []Part {
 	if d.hidden == 0 {
 		return d.parts
 	}
@@ -116,7 +123,7 @@ func parts(q *grant.Question) []Part {
 	if d.hidden > 1 {
 		count = strconv.Itoa(d.hidden) + " invisible characters"
 	}
-	return slices.Insert(d.parts, above, Part{Field, "hidden", count + `, spelled as \u{…} or \x…`})
+	return slices.Insert(d.parts, at, Part{Field, "hidden", count + `, spelled as \u{…} or \x…`})
 }
 
 func (d *drawing) add(k PartKind, name, text string) { d.parts = append(d.parts, Part{k, name, text}) }
@@ -165,11 +172,15 @@ func (d *drawing) card(c *grant.Card) {
 	for _, f := range c.Details {
 		d.add(Field, d.name(f.Name), d.text(f.Text, false))
 	}
-	if c.Change != "" {
-		d.add(Change, "change", d.text(withoutIndex(c.Change), true))
+	d.change(c.Change, c.Unshown)
+}
+
+func (d *drawing) change(text, unshown string) {
+	if text != "" {
+		d.add(Change, "change", d.text(withoutIndex(text), true))
 	}
-	if c.Unshown != "" {
-		d.add(Field, "not shown", d.text(c.Unshown, false))
+	if unshown != "" {
+		d.add(Field, "not shown", d.text(unshown, false))
 	}
 }
 
@@ -201,6 +212,15 @@ func (d *drawing) targets(f *grant.Binding) {
 	for _, o := range f.Operations {
 		d.add(Targets, d.name(o.Action), d.name(o.Resource))
 	}
+}
+
+// Text is what a terminal shows of parts.
+func Text(parts []Part) string {
+	var b strings.Builder
+	for _, p := range parts {
+		p.write(&b)
+	}
+	return b.String()
 }
 
 // write adds the part as a terminal shows it. No line of a diff can pass for

@@ -197,6 +197,11 @@ const goesOn = "  ¦ "
 // one stands in the second half of the row. A tab becomes blanks.
 func (t *Terminal) wrap(text string) string {
 	columns, _ := t.size()
+	return Wrap(text, columns)
+}
+
+// Wrap breaks the lines of text for so many columns, as those of a card are.
+func Wrap(text string, columns int) string {
 	columns = max(columns, 20) - 1 // a full row waits at its end, each terminal in its own way
 	var b []byte
 	at, word, begins := 0, 0, 0 // in columns, where the last word begins; and that in b
