@@ -204,3 +204,69 @@ func TestUndoLeavesThePolicyOfAnother(t *testing.T) {
 		}
 	}
 }
+
+// Nor does a comment go that stands around the object of entries, which init made.
+func TestCommentAroundTheEntries(t *testing.T) {
+	const before = "{\n  \"a\": 1\n}\n"
+	for name, put := range map[string][2]string{
+		"control":          {"", ""},
+		"before the colon": {`"mcpServers":`, "\"mcpServers\" /* the team's */:"},
+		"after the colon":  {`"mcpServers":`, "\"mcpServers\": // the team's\n "},
+		"at the comma":     {"\n  }\n}", "\n  } /* the team's */,\n  \"b\": 2\n}"},
+	} {
+		for _, text := range []string{before, ""} {
+			p := newPlace(t)
+			file := p.project(".mcp.json")
+			p.put(file, text)
+			p.apply(p.attach("claude-code"))
+			p.put(file, strings.Replace(p.get(file), put[0], put[1], 1))
+			plan := p.undo()
+			p.apply(plan)
+			got := p.get(file)
+			if strings.Contains(got, `"postern"`) || len(plan.Left) != 0 {
+				t.Errorf("%s: %q %q", name, got, plan.Left)
+			}
+			if _, err := decode(form{key: "mcpServers"}, []byte(got)); err != nil {
+				t.Errorf("%s: %v %q", name, err, got)
+			}
+			if name == "control" && got != text || name != "control" && (!strings.Contains(got, "the team's") || !strings.Contains(got, "mcpServers")) {
+				t.Errorf("%s: %q", name, got)
+			}
+		}
+	}
+}
+
+// What Codex has written anew and somebody has added to stays and is told: it is
+// neither forgotten nor is a comment in it lost.
+func TestChangedTableIsTold(t *testing.T) {
+	for name, change := range map[string][2]string{
+		"control":             {"", ""},
+		"a pair more":         {"command = ", "tool_timeout_sec = 600\ncommand = "},
+		"a comment in a list": {"args = [", "args = [ # the team's\n"},
+	} {
+		p := newPlace(t)
+		config := p.home(".codex/config.toml")
+		p.put(config, "a = 1\n")
+		p.apply(p.attach("codex"))
+		bare := strings.NewReplacer("# added by postern init: postern-my-project\n", "", " # end of postern-my-project", "").Replace(p.get(config))
+		hand := strings.Replace(bare, change[0], change[1], 1)
+		p.put(config, hand)
+		plan := p.undo()
+		p.apply(plan)
+		if name == "control" {
+			if got := p.get(config); got != "a = 1\n" || len(plan.Left) != 0 {
+				t.Errorf("%q %q", got, plan.Left)
+			}
+			continue
+		}
+		if got := p.get(config); got != hand || len(plan.Left) != 1 || !strings.Contains(plan.Left[0], "config.toml:3:1: ") {
+			t.Errorf("%s: %q %q", name, got, plan.Left)
+		}
+		if again := p.undo(); len(again.Left) != 1 {
+			t.Errorf("%s: it is forgotten", name)
+		}
+		if _, err := NewPlan(p.w, Server{Command: "/new/postern"}, []Client{client(t, "codex")}, nil); fault.CodeOf(err) != fault.ConfigInvalid {
+			t.Errorf("%s: it is written over: %v", name, err)
+		}
+	}
+}

@@ -112,14 +112,20 @@ func (f form) removeJSON(text []byte, name string, m *made) ([]byte, *problem) {
 // without takes out the server at that place, with what was made for it and
 // would be empty then.
 func (p *parsed) without(at int, m *made, key string) []splice {
-	if !m.Object && !m.Root || !p.alone(p.servers) {
+	i, _ := p.root.index(key) // it was found before
+	if !m.Object && !m.Root || !p.alone(p.servers) || p.remarked(p.root.members[i]) {
 		return p.cut(p.servers, at, true, m.Closed)
 	}
 	if eol := lineEnd(p.text); m.Root && p.alone(p.root) && bytes.HasPrefix(p.text[p.root.end:], []byte(eol)) {
 		return []splice{{p.root.start, p.root.end + len(eol), ""}}
 	}
-	i, _ := p.root.index(key) // it was found before
 	return p.cut(p.root, i, true, m.ClosedRoot)
+}
+
+// remarked reports whether somebody's comment stands between a member's name and
+// its value, or between that and its comma.
+func (p *parsed) remarked(m member) bool {
+	return commented(p.text[m.at:m.start]) || commented(p.text[m.end:max(m.end, m.comma)])
 }
 
 // index is where the member of that name is, -1 for none.

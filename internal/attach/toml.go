@@ -4,6 +4,7 @@ package attach
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -13,6 +14,7 @@ import (
 type block struct {
 	start, end int
 	entry      entry
+	long       bool // a value goes over several lines, and may hold somebody's comment
 }
 
 // addTOML returns the text with the entry's table at its end: the same text for
@@ -31,6 +33,8 @@ func (f form) addTOML(text []byte, e entry) ([]byte, made, *problem) {
 	switch {
 	case b != nil && b.entry.same(e):
 		return text, made{}, nil
+	case b != nil && b.long:
+		return nil, made{}, f.changed(items, e.name)
 	case b != nil:
 		return apply(text, []splice{{b.start, b.end, table}}), made{Was: string(text[b.start:b.end]), WasRuns: b.entry.runs()}, nil
 	}
@@ -56,8 +60,8 @@ func (f form) removeTOML(text []byte, name string, m *made) ([]byte, *problem) {
 		return nil, prob
 	}
 	b, prob := f.block(text, items, name)
-	if prob != nil || b == nil {
-		return text, prob
+	if prob != nil || b == nil || b.long {
+		return text, cmp.Or(prob, f.changed(items, name))
 	}
 	if m != nil && m.Was != "" {
 		return apply(text, []splice{{b.start, b.end, m.Was}}), nil
@@ -122,7 +126,7 @@ func (f form) blockAt(text []byte, items []tomlItem, name string) (*block, int) 
 	if !e.take(items[2]) || !e.take(items[3]) || !e.plain() {
 		return nil, 0
 	}
-	b := &block{items[0].start, items[4].end, e}
+	b := &block{items[0].start, items[4].end, e, false}
 	if text[b.end-1] == '\r' {
 		b.end--
 	}
@@ -150,13 +154,26 @@ func (f form) bare(text []byte, items []tomlItem, name string) *block {
 	if !e.part(own[1]) || !e.part(own[2]) || !e.plain() {
 		return nil
 	}
-	b := &block{own[0].start, own[2].end, e}
+	long := slices.ContainsFunc(own, func(it tomlItem) bool { return bytes.ContainsRune(text[it.start:it.end], '\n') })
+	b := &block{own[0].start, own[2].end, e, long}
 	rest, _, _ := bytes.Cut(text[b.end:], []byte("\n"))
 	if !blank(string(rest)) || indentAt(text, b.start) != "" || b.start > 0 && text[b.start-1] != '\n' {
 		return nil
 	}
 	b.end += len(bytes.TrimSuffix(rest, []byte("\r")))
 	return b
+}
+
+// changed refuses a table of the entry that isn't as it was added, nor as Codex
+// writes that anew.
+func (f form) changed(items []tomlItem, name string) *problem {
+	i := slices.IndexFunc(items, func(it tomlItem) bool { return begins(it.path, []string{f.key, name}) })
+	if i < 0 {
+		return nil
+	}
+	p := wrong(items[i].start, "the table %q was changed by hand", f.key+"."+name)
+	p.hint = "look at the table and remove it yourself"
+	return p
 }
 
 // take reads the pair into the entry; ok is false for another pair or kind.
