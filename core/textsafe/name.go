@@ -64,9 +64,9 @@ func appendEscape(b []byte, r rune) []byte {
 	return append(b, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
 }
 
-// drawable reports whether r shows as itself wherever it stands. U+2800 is a
-// symbol that looks like a blank.
+// drawable reports whether r shows as itself wherever it stands. U+2800 and U+FFFC
+// are symbols that look like a blank.
 func drawable(r rune) bool {
-	return r == ' ' || classify(r) == keep && r != 0x2800 &&
+	return r == ' ' || classify(r) == keep && r != 0x2800 && r != 0xFFFC &&
 		unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S)
 }

@@ -17,15 +17,17 @@ import (
 // read to be agreed to. hidden counts what was spelled. With block, tab and
 // newline stay, and a CR at the end of a line doesn't count. The result is a
 // textsafe.Line, or a textsafe.Text with block, and to spell it again changes nothing.
+// Marks on a letter show as long as they are few: see marks.
 //
 // A text that holds such a spelling itself looks the same; only hidden tells
 // them apart.
 func Out(s string, block bool) (text string, hidden int) {
 	var b []byte
+	on := marks{baseless: true}
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		next := i + size
-		switch shown := shows(s, i, r, size, block); {
+		switch shown := on.carry(r, shows(s, i, r, size, block)); {
 		case shown && b != nil:
 			b = append(b, s[i:next]...)
 		case !shown:
@@ -43,6 +45,33 @@ func Out(s string, block bool) (text string, hidden int) {
 		return s, 0
 	}
 	return string(b), hidden
+}
+
+// mostMarks is how many marks a letter carries: a Hebrew one has five at most,
+// and a Tibetan stack six. Of many on one, drawn over each other, nobody sees how
+// many there are, and a browser takes seconds to place them.
+const mostMarks = 6
+
+// marks are the combining marks since the last letter. The first that is not shown
+// takes the rest with it, which would stand on its spelling otherwise.
+type marks struct {
+	n        int
+	last     rune
+	baseless bool
+}
+
+// carry reports whether the code point is shown, where shown says so of it alone.
+func (m *marks) carry(r rune, shown bool) bool {
+	if !unicode.Is(unicode.M, r) {
+		*m = marks{baseless: !shown || r == ' ' || r == '\n' || r == '\t'}
+		return shown
+	}
+	if !shown || m.baseless || r == m.last || m.n == mostMarks {
+		m.baseless = true
+		return false
+	}
+	m.n, m.last = m.n+1, r
+	return true
 }
 
 // shows reports whether the code point at i stays as it is.
@@ -77,7 +106,8 @@ const digits = "0123456789abcdef"
 var stackers = map[rune]*unicode.RangeTable{
 	0x1039: unicode.Myanmar, 0x17D2: unicode.Khmer, 0x1A60: unicode.Tai_Tham, 0x1BAB: unicode.Sundanese,
 	0x2D7F: unicode.Tifinagh, 0xAAF6: unicode.Meetei_Mayek, 0x10A3F: unicode.Kharoshthi, 0x1107F: unicode.Brahmi,
-	0x11133: unicode.Chakma, 0x11A47: unicode.Zanabazar_Square, 0x11A99: unicode.Soyombo, 0x11D97: unicode.Masaram_Gondi,
+	0x11133: unicode.Chakma, 0x11A47: unicode.Zanabazar_Square, 0x11A99: unicode.Soyombo, 0x11D45: unicode.Masaram_Gondi,
+	0x11D97: unicode.Gunjala_Gondi, 0x1193E: unicode.Dives_Akuru, 0x11F42: unicode.Kawi,
 }
 
 // joins reports whether the code point at i is a stacker among letters of its script.
@@ -92,8 +122,8 @@ func joins(s string, i int, r rune, size int) bool {
 }
 
 // blank are the joiners and fillers that Clean keeps, for the scripts that need
-// them, and that show as nothing.
-const blank = "\u034f\u200c\u200d\u17b4\u17b5\u2800\U00016fe4\U0001d159"
+// them, or as a symbol of its own, and that show as nothing or as a blank.
+const blank = "\u034f\u200c\u200d\u17b4\u17b5\u2800\ufffc\U00013441\U00013442\U00016fe4\U0001bc9d\U0001d159"
 
 // seen reports whether a reader sees that this code point is there.
 func seen(r rune, size int) bool {

@@ -30,6 +30,12 @@ func TestOut(t *testing.T) {
 		{"a\n\tb\x1b", false, "a\\u{a}\\u{9}b\\u{1b}", 3},
 		{"a\r", false, "a\\u{d}", 1},
 		{"a\r\nb\rc", true, "a\\u{d}\nb\\u{d}c", 1},
+		{"deploy.sh\ufffc\U00013441\U00013442\U0001bc9d", false, "deploy.sh\\u{fffc}\\u{13441}\\u{13442}\\u{1bc9d}", 4},
+		{"e\u0301\u0323 \u05e9\u05c1\u05bc\u05b8\u05bd\u0591", false, "e\u0301\u0323 \u05e9\u05c1\u05bc\u05b8\u05bd\u0591", 0},
+		{"e\u0301\u0301\u0323e\u0301", false, "e\u0301\\u{301}\\u{323}e\u0301", 2},
+		{"e\u0301\u0302\u0303\u0304\u0305\u0306\u0307", false, "e\u0301\u0302\u0303\u0304\u0305\u0306\\u{307}", 1},
+		{"\u0301a \u0301\n\u0301", true, "\\u{301}a \\u{301}\n\\u{301}", 3},
+		{"a\u200b\u0301", false, "a\\u{200b}\\u{301}", 2},
 	} {
 		if got, n := Out(tc.in, tc.block); got != tc.want || n != tc.n {
 			t.Errorf("%q: %q, %d, want %q, %d", tc.in, got, n, tc.want, tc.n)
@@ -45,7 +51,7 @@ func TestStackers(t *testing.T) {
 			t.Errorf("%q: %q", s, got)
 		}
 	}
-	for _, r := range "\U0001d159\U00016fe4\u17d2\u1039\u1a60\u1bab\u2d7f\uaaf6\U00010a3f\U0001107f\U00011133\U00011a47\U00011a99\U00011d97" {
+	for _, r := range "\U0001d159\U00016fe4\u17d2\u1039\u1a60\u1bab\u2d7f\uaaf6\U00010a3f\U0001107f\U00011133\U00011a47\U00011a99\U00011d97\U00011d45\U0001193e\U00011f42" {
 		for _, around := range [][2]string{{"a", "b"}, {"", ""}, {"\u1780", ""}, {"\u1780", "a"}, {"a", "\u1780"}, {"\u1780\u17b4", "\u1780"}, {"\u1780" + string(r), "\u1780"}} {
 			s := around[0] + string(r) + around[1]
 			if got, n := Out(s, true); n == 0 || strings.ContainsRune(got, r) {
@@ -86,7 +92,7 @@ func clean(s string, block bool) string {
 // spelled already; everything that Clean would take away is counted.
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }), rapid.StringOf(rapid.RuneFrom([]rune("a\u200b\ufe0f\u202e\U000e0100\n\r\ufffe\u1780\u17d2\u17b4")))).Draw(rt, "s")
+		s := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }), rapid.StringOf(rapid.RuneFrom([]rune("a\u200b\ufe0f\u202e\U000e0100\n\r\ufffe\u1780\u17d2\u17b4\u0301\u0302")))).Draw(rt, "s")
 		block := rapid.Bool().Draw(rt, "block")
 		got, n := Out(s, block)
 		if !utf8.ValidString(got) || clean(got, block) != got || textsafe.Hidden(got) != 0 {
