@@ -59,7 +59,7 @@ var calls = map[string]verbCall{
 	"grants":     {state: reads},
 	"revoke":     {args: []string{"--all"}, state: writes},
 	"pause":      {args: []string{"--yes", "coder"}, state: writes},
-	"resume":     {args: []string{"coder"}, state: writes},
+	"resume":     {args: []string{"idle"}, state: writes},
 	"selftest":   {},
 	"doctor":     {state: looks},
 	"log":        {state: reads},
@@ -122,13 +122,17 @@ func withJSON(name string) bool {
 	return err == nil && cmd.Flags().Lookup("json") != nil
 }
 
-// lived is a place in which an agent has done something and asks for more.
+// lived is a place in which an agent has done something and asks for more, and
+// another one is paused.
 func lived(t *testing.T) *place {
 	p := newPlace(t, map[string]string{"a.txt": "a", "b.txt": "b", "policy.yaml": "version: 1\nexamples:\n  - { fs.read: \"project://a.txt\", decision: allow }\n"})
 	s := p.serve("--agent", "coder", ".")
 	s.call("write_file", map[string]any{"path": "new.txt", "content": "x"})
 	s.call("read_text_file", map[string]any{"path": ".env"})
 	s.call("delete_file", remove("a.txt"))
+	if exit := run(t.Context(), []string{"pause", "--yes", "idle"}, p.env(strings.NewReader(""), io.Discard)); exit != 0 {
+		t.Fatalf("pause: exit %d", exit)
+	}
 	p.put(attachedAs(p), "{}")
 	return p
 }
