@@ -58,6 +58,7 @@ func (p *Plan) remember(b *book) error {
 	for _, c := range p.Changes {
 		if !p.undo {
 			b.note(c)
+			b.inherit(c)
 		}
 		b.expect(c)
 	}
