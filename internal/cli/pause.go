@@ -61,11 +61,20 @@ func pause(ctx context.Context, env *Env, agent string, on, asJSON bool) error {
 			do, verb = s.Resume, "resume"
 		}
 		out := pauseJSON{newDocument(verb), typedAgent(agent), on}
+		waiting := 0
+		for _, q := range s.Pending() {
+			if q.For.Agent == out.Agent {
+				waiting++
+			}
+		}
 		if err := do(ctx, out.Agent, byCommand); err != nil {
 			return named(err, verb)
 		}
+		if on && waiting > 0 {
+			fmt.Fprintln(env.Err, "over, unanswered:", counted(waiting, "question"))
+		}
 		if on {
-			fmt.Fprintln(env.Err, "to have it asked for again:", textsafe.Clean(grant.ResumeCommand(out.Agent)))
+			fmt.Fprintln(env.Err, "to let it ask again:", textsafe.Clean(grant.ResumeCommand(out.Agent)))
 		}
 		return answer(env.Out, asJSON, out, func(w io.Writer) { fmt.Fprintln(w, verb+"d", agentName(out.Agent)) })
 	})

@@ -74,6 +74,9 @@ func testPolicies(env *Env, files []string, asJSON bool) error {
 	}
 	for _, file := range targets {
 		if err := out.try(env, file, len(files) > 0); err != nil {
+			if len(files) > 0 {
+				err = untested(err, file)
+			}
 			if broken != nil {
 				report(env.Err, broken, asJSON)
 			}
@@ -92,6 +95,15 @@ func testPolicies(env *Env, files []string, asJSON bool) error {
 		return exitCode(fault.ExitFailed)
 	}
 	return nil
+}
+
+// untested is the error of a file that was named, which may be in force nowhere.
+func untested(err error, file string) error {
+	f := *fault.As(err)
+	if f.Code == fault.ConfigInvalid {
+		f.Hint = "correct it, or name another file, and then: postern test " + textsafe.Word(file)
+	}
+	return &f
 }
 
 // try runs the examples of one file, or of the policies in force.

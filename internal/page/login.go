@@ -190,7 +190,7 @@ func (p *Page) sinceTold(n *notice) *notice {
 	now, in := notice{Bad: n.Bad}, p.o.Grants.InForce()
 	for _, line := range n.Lines {
 		if g := n.once[line]; g != nil && !slices.Contains(in, g.ID) {
-			line = "approved once, used or over by now: " + what(&g.For)
+			line = "approved once, and the yes is used by now, or over: " + what(&g.For)
 		}
 		now.Lines = append(now.Lines, line)
 	}

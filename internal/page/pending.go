@@ -120,7 +120,7 @@ func told(g *grant.Grant) string {
 	case grant.No:
 		return "denied: " + what(&g.For)
 	case grant.Once:
-		return "approved once, until " + g.Deadline().Local().Format(time.TimeOnly) + ": " + what(&g.For)
+		return "approved once, until " + g.Deadline().Local().Format(time.TimeOnly) + ": " + what(&g.For) + "; a call that waits goes on, else the agent has to call again"
 	case grant.Pattern:
 		return "approved on " + spell.Name(g.Pattern) + " for this session" + until
 	case grant.Until:

@@ -48,13 +48,13 @@ func TestUsed(t *testing.T) {
 	v := d.form("/", "/decide", id)
 	v.Set("answer", "once")
 	d.pass(prompt.Deaf)
-	if text := d.post("/decide", v); !strings.Contains(text, ">approved once, until ") {
+	if text := d.post("/decide", v); !strings.Contains(text, ">approved once, until ") || !strings.Contains(text, ": fs.write project://x; a call that waits goes on, else the agent has to call again<") {
 		t.Error(text)
 	}
 	if _, err := d.store.Revoke(t.Context(), id, "terminal"); err != nil {
 		t.Fatal(err)
 	}
-	if text := d.get("/?notice=1"); strings.Contains(text, "approved once, until") || !strings.Contains(text, ">approved once, used or over by now: fs.write project://x<") {
+	if text := d.get("/?notice=1"); strings.Contains(text, "approved once, until") || !strings.Contains(text, ">approved once, and the yes is used by now, or over: fs.write project://x<") {
 		t.Error(text)
 	}
 }
