@@ -29,10 +29,10 @@ func newApprove(env *Env) *cobra.Command {
 		Use:   "approve [flags] ID...",
 		Short: "say yes to what an agent asks for, after seeing all of it",
 		Example: `  postern approve k3xq9m2d
-  postern approve k3xq9m2d b7w2m0fa               alike ones on one card
-  postern approve --session k3xq9m2d              the identical call, in this session
+  postern approve k3xq9m2d b7w2m0fa          alike ones on one card
+  postern approve --session k3xq9m2d         the identical call, in this session
   postern approve --pattern 'project://src/**' k3xq9m2d
-  postern approve --until 2h k3xq9m2d             the identical call, in any session`,
+  postern approve --until 2h k3xq9m2d        the identical call, in any session`,
 		Long: `shows the whole question on the terminal and takes the answer there; of several
 each, or on one card all, by their numbers. a yes is
 for once: for the same call, with the same arguments, on what is there now, in

@@ -89,8 +89,8 @@ func newRoot(env *Env) *cobra.Command {
 		Short: "the guarded gate between AI agents and your machine",
 		Long: `one decision is made before an agent, a tool or an MCP server reads, writes or
 deletes; the operation is then performed by handle, and recorded`,
-		Example: `  postern init                         attach the agents that are here to this folder
-  postern up                           guard it, say how to attach, show each decision
+		Example: `  postern init                         attach the agents here to this folder
+  postern up                           guard it, and show each decision
   postern check fs.write .git/config   would it be allowed, and why
   postern explain                      why the newest refusal was one
   postern status                       what is guarded, and what isn't

@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// helpWidth is how wide help is, in columns.
+const helpWidth = 80
+
 // help prints the help of a verb: what it is, examples, then the rest.
 func help(cmd *cobra.Command) {
 	var b strings.Builder
@@ -33,7 +36,7 @@ func help(cmd *cobra.Command) {
 	if verbs != "" {
 		fmt.Fprintf(&b, "\nverbs:\n%s\n%s VERB --help tells more about one\n", verbs, cmd.CommandPath())
 	}
-	if flags := cmd.LocalFlags().FlagUsages(); flags != "" && (verbs == "" || cmd.HasParent()) {
+	if flags := cmd.LocalFlags().FlagUsagesWrapped(helpWidth); flags != "" && (verbs == "" || cmd.HasParent()) {
 		fmt.Fprintf(&b, "\nflags:\n%s", flags)
 	}
 	fmt.Fprint(cmd.OutOrStdout(), b.String())

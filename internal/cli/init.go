@@ -68,7 +68,7 @@ clients: ` + strings.Join(ids[:half], ", ") + ",\n  " + strings.Join(ids[half:],
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 	}
-	cmd.Flags().StringArrayVar(&o.clients, "client", nil, "a client to attach, found or not; may be given again")
+	cmd.Flags().StringArrayVar(&o.clients, "client", nil, "a `CLIENT` to attach, found or not; may be given again")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "write without asking")
 	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "show what would be written, and write nothing")
 	cmd.Flags().BoolVar(&o.undo, "undo", false, "take out what init added")

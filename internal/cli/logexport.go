@@ -28,7 +28,7 @@ func newLogExport(env *Env) *cobra.Command {
 		Use:   "export --format FORMAT [flags]",
 		Short: "print the records in the words of OCSF or OpenTelemetry",
 		Example: `  postern log export --format ocsf --since 2026-11-30
-  postern log export --format otel --follow --last 0 >> /var/log/postern.otlp.jsonl
+  postern log export --format otel --follow --last 0 >> postern.otlp.jsonl
   postern log export --format ocsf --event refusal`,
 		Long: `one JSON object a line: an event of OCSF ` + export.OCSFVersion + `, or a message of OTLP
 with one log record, in the names of ` + export.OTelVersion + `.

@@ -21,7 +21,8 @@ func newLogKey(env *Env) *cobra.Command {
 		Use:   "key [flags]",
 		Short: "print the line with which anybody can verify this log",
 		Example: `  postern log key
-  postern log key > laptop.key     then elsewhere: postern log verify --dir COPY --key laptop.key`,
+  postern log key > laptop.key     then elsewhere:
+  postern log verify --dir COPY --key laptop.key`,
 		Long: `the name of this log and its public key, as c2sp.org/signed-note has it. it is
 no secret. who keeps it elsewhere can tell this log from another one`,
 		DisableFlagsInUseLine: true,

@@ -37,7 +37,7 @@ func newLogVerify(env *Env) *cobra.Command {
 	var o verifyOptions
 	cmd := &cobra.Command{
 		Use:   "verify [flags]",
-		Short: "check that nothing in the log was changed, and nothing cut off",
+		Short: "check that nothing in the log was changed or cut off",
 		Example: `  postern log verify
   postern log verify --anchor /media/stick/anchors
   postern log verify --dir copy/audit --key laptop.key --anchor laptop.anchor`,

@@ -90,8 +90,12 @@ func TestHelpIsPlain(t *testing.T) {
 		if c.Short != strings.ToLower(c.Short[:1])+c.Short[1:] {
 			t.Errorf("%s: %q", c.CommandPath(), c.Short)
 		}
-		for _, line := range strings.Split(c.Long, "\n") {
-			if len(line) > 80 {
+		var out strings.Builder
+		c.SetOut(&out)
+		c.InitDefaultHelpFlag()
+		help(c)
+		for _, line := range strings.Split(out.String(), "\n") {
+			if len([]rune(line)) > helpWidth {
 				t.Errorf("%s: a line of %d: %q", c.CommandPath(), len(line), line)
 			}
 		}
