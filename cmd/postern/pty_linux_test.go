@@ -234,22 +234,26 @@ func TestTerminalPrompt(t *testing.T) {
 	if got := text(); !strings.Contains(got, "Successfully deleted a.txt") {
 		t.Errorf("answer %s", got)
 	}
-	place(t, dir, "b.txt", "one\ntwo\n")
-	text = a.call("write_file", map[string]any{"path": "b.txt", "content": "one\nthree\n"})
-	p.sees(`(?s)  \| -two\r\n  \| \+three\r\n.*can be undone: yes\r\nfs\.write project://b\.txt\r\ny yes, once`)
+	if err := os.Mkdir(filepath.Join(dir, "src"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const name = "src/b.txt" // of a name in the root itself one key would give all of it away
+	place(t, dir, name, "one\ntwo\n")
+	text = a.call("write_file", map[string]any{"path": name, "content": "one\nthree\n"})
+	p.sees(`(?s)  \| -two\r\n  \| \+three\r\n.*can be undone: yes\r\nfs\.write project://src/b\.txt\r\ny yes, once`)
 	p.types("n\r")
 	p.sees("denied [0-9a-z]{8}")
 	if got := text(); !strings.Contains(got, "because: a person said no") {
 		t.Errorf("answer %s", got)
 	}
-	text = a.call("write_file", map[string]any{"path": "b.txt", "content": "four\n"})
+	text = a.call("write_file", map[string]any{"path": name, "content": "four\n"})
 	p.sees(`\+four`)
 	p.types("p\r")
 	p.sees(`approved [0-9a-z]{8}, pattern`)
 	if got := text(); !strings.Contains(got, "Successfully wrote") {
 		t.Errorf("answer %s", got)
 	}
-	if got := a.call("write_file", map[string]any{"path": "b.txt", "content": "five\n"})(); !strings.Contains(got, "Successfully wrote") {
+	if got := a.call("write_file", map[string]any{"path": name, "content": "five\n"})(); !strings.Contains(got, "Successfully wrote") {
 		t.Errorf("answer %s", got)
 	}
 	p.blurts("\x03")

@@ -297,6 +297,9 @@ func (u undoJSON) print(w io.Writer) {
 	if left > 0 {
 		fmt.Fprintf(w, "left out: %d of %s\n", left, counted(len(u.Steps), "step"))
 	}
+	if left == len(u.Steps) {
+		fmt.Fprintln(w, "next: an earlier change by its ID: postern undo list")
+	}
 	if u.ID != "" {
 		fmt.Fprintln(w, "to take this back: postern undo "+u.ID)
 	}
