@@ -31,6 +31,8 @@ type Attachment struct {
 	// Everywhere says that the client offers the entry in every session, in
 	// whatever folder that is.
 	Everywhere bool
+	// Overrides are why the client may run another entry of the name, or none.
+	Overrides []Override
 }
 
 // Attached returns the entries of the clients' files, the project's and the
@@ -41,11 +43,12 @@ type Attachment struct {
 func Attached(w World) ([]Attachment, []error) {
 	d := newDisk(w)
 	defer d.close()
+	s := newSurvey(w, d)
 	var all []Attachment
 	var errs []error
 	for _, c := range Clients() {
 		for _, f := range c.files(w) {
-			got, err := c.attachedIn(w, d, f)
+			got, err := c.attachedIn(s, f)
 			all = append(all, got...)
 			if err != nil {
 				errs = append(errs, err)
@@ -55,11 +58,12 @@ func Attached(w World) ([]Attachment, []error) {
 	return all, errs
 }
 
-func (c Client) attachedIn(w World, d *disk, f file) ([]Attachment, error) {
+func (c Client) attachedIn(s *survey, f file) ([]Attachment, error) {
 	if !there(f.path) {
 		return nil, nil
 	}
-	at, entries, err := d.entries(c, f)
+	w := s.world
+	at, entries, err := s.disk.entries(c, f)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +73,8 @@ func (c Client) attachedIn(w World, d *disk, f file) ([]Attachment, error) {
 	}
 	var all []Attachment
 	for i, e := range entries {
-		mine := e.name == Server{}.serverName(w, f.project)
+		local := i >= shared // it is named as in a file of the project
+		mine := e.name == Server{}.serverName(w, f.project || local)
 		if !e.serves() && !mine {
 			continue
 		}
@@ -77,10 +82,14 @@ func (c Client) attachedIn(w World, d *disk, f file) ([]Attachment, error) {
 		if f.project {
 			odd = append(odd, e.oddFlags()...)
 		}
-		all = append(all, Attachment{
+		a := Attachment{
 			Client: c, File: f.path, Entry: e.name, Command: e.command, Args: e.args, Foreign: !e.serves(), Odd: odd, InProject: f.project,
-			Everywhere: !f.project && i < shared,
-		})
+			Everywhere: !f.project && !local,
+		}
+		if a.Overrides = []Override{{File: f.path}}; len(all) < mostJudged {
+			a.Overrides = s.overrides(a, e, local)
+		}
+		all = append(all, a)
 	}
 	return all, nil
 }

@@ -14,8 +14,14 @@ import (
 // nothing beside it. In a file of the user an entry may be for another folder. It
 // can be drawn as it is.
 func (a Attachment) Doubt(project string) string {
+	if len(a.Overrides) > 0 {
+		return a.Overrides[0].doubt()
+	}
 	if beside := a.beside(); beside != "" {
 		return beside
+	}
+	if part := a.Client.replaced(a.Command, a.Args); part != "" {
+		return "holds " + Brief(part) + ", which " + a.Client.Name + " puts something else in place of"
 	}
 	agents, folders := a.line()
 	switch {
@@ -34,6 +40,15 @@ func (a Attachment) Doubt(project string) string {
 		return "serves another folder than this one: " + shortly(folders)
 	}
 	return ""
+}
+
+// Step is what a person does about the doubt, "" for looking at the entry. It can
+// be drawn as it is.
+func (a Attachment) Step() string {
+	if len(a.Overrides) == 0 {
+		return ""
+	}
+	return a.Overrides[0].step()
 }
 
 // line reads the agents and the folders of the arguments as serve does.

@@ -122,11 +122,16 @@ func (p *Plan) attach(c Client, s Server) error {
 			return unfit(at, &problem{at: -1, text: fmt.Sprintf("the entry %q is another folder's, and it is not overwritten", e.name), hint: "rename that entry"})
 		}
 	}
+	if err := c.literal(p.world, e); err != nil {
+		return err
+	}
 	after, made, prob := c.form.add(at.text, e)
 	if prob != nil {
 		return unfit(at, prob)
 	}
-	p.Attached = append(p.Attached, Attachment{Client: c, File: f.path, Entry: e.name, Command: e.command, Args: e.args, InProject: f.project, Everywhere: !f.project})
+	a := Attachment{Client: c, File: f.path, Entry: e.name, Command: e.command, Args: e.args, InProject: f.project, Everywhere: !f.project}
+	a.Overrides = newSurvey(p.world, p.disk).overrides(a, e, false)
+	p.Attached = append(p.Attached, a)
 	if at.exists && string(after) == string(at.text) {
 		return nil
 	}

@@ -13,7 +13,7 @@ type tomlItem struct {
 	kind       byte     // '[' for a table, 'a' for one of an array, '=', '#'
 	path       []string // from the root, for a comment nil
 	start, end int      // end is behind the value or the header, before a comment
-	value      any      // of a pair: a string, a []any, or nil for anything else
+	value      any      // of a pair: a string, a []any, a map[string]any, or nil for anything else
 	text       string   // of a comment, with its sign
 }
 
@@ -76,10 +76,19 @@ func (s *scanner) space() {
 		case ' ', '\t', '\r', '\n':
 			s.at++
 		case '#':
-			s.at += strings.IndexByte(s.src[s.at:]+"\n", '\n')
+			s.comment()
 		default:
 			return
 		}
+	}
+}
+
+// comment goes to the end of the line.
+func (s *scanner) comment() {
+	if n := strings.IndexByte(s.src[s.at:], '\n'); n >= 0 {
+		s.at += n
+	} else {
+		s.at = len(s.src)
 	}
 }
 
@@ -104,7 +113,7 @@ func (s *scanner) line() {
 	s.blanks()
 	if s.prob == nil && s.peek() == '#' {
 		at := s.at
-		s.at += strings.IndexByte(s.src[s.at:]+"\n", '\n')
+		s.comment()
 		s.items = append(s.items, tomlItem{kind: '#', start: at, end: s.at, text: strings.TrimSuffix(s.src[at:s.at], "\r")})
 	}
 	if s.prob == nil && !s.take("\n") && !s.take("\r\n") && s.at < len(s.src) {
@@ -126,6 +135,9 @@ func (s *scanner) header(start int) {
 	s.items = append(s.items, tomlItem{kind: kind, path: s.table, start: start, end: s.at})
 }
 
+// maxParts bounds a key, which each line of its table repeats.
+const maxParts = 64
+
 // key reads a dotted key and the blanks around it.
 func (s *scanner) key() (path []string) {
 	for s.prob == nil {
@@ -145,6 +157,9 @@ func (s *scanner) key() (path []string) {
 				s.fail("a key is missing")
 			}
 			path = append(path, s.src[start:s.at])
+		}
+		if len(path) > maxParts {
+			s.fail("a key of too many parts")
 		}
 		s.blanks()
 		if !s.take(".") {
@@ -227,8 +242,7 @@ func (s *scanner) value(depth int) any {
 	case c == '[':
 		return s.array(depth)
 	case c == '{':
-		s.inline(depth)
-		return nil
+		return s.inline(depth)
 	}
 	s.word()
 	return nil
@@ -276,28 +290,32 @@ func (s *scanner) array(depth int) any {
 	return nil
 }
 
-func (s *scanner) inline(depth int) {
+func (s *scanner) inline(depth int) any {
+	all := map[string]any{}
 	start := s.at
 	for s.at++; s.prob == nil; {
 		s.space()
 		if s.take("}") {
-			return
+			return all
 		}
 		if s.at >= len(s.src) {
 			s.at = start
 			s.fail("a table without an end")
 		}
-		s.key()
+		path := s.key()
 		if s.prob == nil && !s.take("=") {
 			s.fail("a key without =")
 		}
 		s.space()
-		s.value(depth + 1)
+		if v := s.value(depth + 1); s.prob == nil {
+			put(all, path, v)
+		}
 		s.space()
 		if !s.take(",") && s.peek() != '}' {
 			s.fail("a comma or the end of the table is missing")
 		}
 	}
+	return nil
 }
 
 // word reads a number, a date or a boolean. Between date and time a blank may

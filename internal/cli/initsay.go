@@ -77,6 +77,9 @@ func (r *initRun) report() *initJSON {
 		out.Warns = append(out.Warns, "the program "+textsafe.Name(r.server.Command)+" lies in the folder, where the agent's own shell could replace it: install it elsewhere")
 	}
 	for _, a := range r.plan.Attached {
+		if doubt := doubted(r.world.Project, a); doubt != "" {
+			out.Warns = append(out.Warns, a.Client.Name+": "+doubt)
+		}
 		c := initClientJSON{
 			ID: a.Client.ID, Name: a.Client.Name, File: a.File, Entry: a.Entry, Command: a.Command, Args: a.Args,
 			Next: a.Client.Next, NotGuard: a.Client.Own, Everywhere: a.Everywhere,

@@ -128,10 +128,22 @@ func guards(trust doctor.Trust, a attach.Attachment) (level, escapes string) {
 	case !trust.Of(a, program):
 		return unknown, "perhaps everything: the program is neither this one nor one that init wrote there"
 	}
-	if doubt := a.Doubt(trust.World.Project); doubt != "" {
-		return unknown, "perhaps everything: the entry " + doubt
+	if doubt := doubted(trust.World.Project, a); doubt != "" {
+		return unknown, "perhaps everything: " + doubt
 	}
 	return core.LevelSDK.String(), a.Client.Own + ", unless they are turned off there (" + attach.ClientsPage + ")"
+}
+
+// doubted says why an entry may guard nothing, and what to do; "" for no doubt.
+func doubted(project string, a attach.Attachment) string {
+	doubt, step := a.Doubt(project), a.Step()
+	if doubt == "" {
+		return ""
+	}
+	if step != "" {
+		step = "; next: " + step
+	}
+	return "the entry " + doubt + step
 }
 
 // mostEntries and mostArgs are how many entries of a file, and of one how many

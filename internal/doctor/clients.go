@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,7 +72,7 @@ func (l *look) checkClient(ctx context.Context, a attach.Attachment) Result {
 	case err != nil:
 		return fail("postern init", "%s: its program %s can't be found", label(a), attach.Brief(a.Command))
 	case doubt != "":
-		return warn("look at it", "%s %s: the client may start something else than a guard of this folder", label(a), doubt)
+		return warn(cmp.Or(a.Step(), "look at it"), "%s %s: the client may start something else than a guard of this folder", label(a), doubt)
 	case !filepath.IsAbs(a.Command):
 		return warn("postern init", "%s: its program is named without a path, so PATH decides which one runs: %s", label(a), attach.Brief(program))
 	case attach.Installed(program) != nil:
