@@ -27,6 +27,9 @@ type entry struct {
 const (
 	ownFiles = "postern"       // readable
 	ownState = "postern-state" // not even that
+	// nested are folders with rules inside another client's folder, which would
+	// take a file of rules there for one of its agents or skills.
+	nested = "**/.*/**/.claude/**\n**/.*/**/.cursor/**\n**/.*/**/.roo/**\n**/.*/**/.continue/**\n**/.*/**/.amazonq/**\n**/.*/**/.clinerules/**"
 )
 
 // secrets is the built-in list that is denied for every action.
@@ -81,18 +84,30 @@ func runsByItself() []entry {
 			name: "autostart", anyway: "**/spool/cron/**\n**/etc/crontab\n**/etc/cron.*/**",
 			home: ".config/autostart/**\n.config/systemd/**\n.local/share/systemd/user/**\nLibrary/LaunchAgents/**",
 		},
-		// Settings start servers, commands and hooks; commands, agents, skills and
-		// plugins bring tools and lines of a shell with them.
+		// Whole folders, since clients take servers, hooks, permissions, code and
+		// lines of a shell from ever more files in them.
 		{
-			name: "agents", anyway: "**/.claude/settings*.json\n**/.claude/hooks/**\n**/.claude/commands/**\n**/.claude/agents/**\n**/.claude/skills/**\n**/.claude/plugins/**\n**/.mcp.json\n" +
-				"**/.cursor/mcp.json\n**/.cursor/hooks.json\n**/.codex/**\n**/.gemini/settings.json\n**/.gemini/commands/**\n**/.gemini/extensions/**\n**/.qwen/settings.json\n" +
-				"**/.roo/mcp.json\n**/.amazonq/mcp.json\n**/.github/hooks/**\n**/.windsurf/**\n**/.kiro/**\n**/.opencode/**\n**/opencode.json\n**/opencode.jsonc",
-			home: ".claude.json\n.copilot/**\n.codeium/windsurf/**\n.config/opencode/**\n.config/Claude/**\nLibrary/Application Support/Claude/**\nAppData/Roaming/Claude/**",
+			name: "agents", anyway: "**/.mcp.json\n**/.codex/**\n**/.gemini/**\n**/.qwen/**\n**/.windsurf/**\n**/.kiro/**\n**/.opencode/**\n**/.agents/**\n**/.agent/**\n**/.cline/**\n**/.factory/**\n" +
+				"**/.augment/**\n**/.trae/**\n**/.kilo/**\n**/.kilocode/**\n**/.junie/**\n**/.amp/**\n**/.crush/**\n**/.pi/**\n**/.openhands/**\n**/.github/hooks/**\n**/.github/copilot/**\n**/.github/extensions/**\n" +
+				"**/.github/agents/**\n**/.github/skills/**\n**/.github/plugin/**\n**/.github/mcp.json\n**/lsp.json\n**/.lsp.json\n**/opencode.json\n**/opencode.jsonc\n**/kilo.json\n**/kilo.jsonc\n**/crush.json\n**/.crush.json\n" +
+				"**/crushrc\n**/.crushrc\n**/.aider.conf.yml\n" + nested,
+			home: ".claude.json\n.copilot/**\n.codeium/**\n.config/opencode/**\n.config/cursor/**\n.config/crush/**\n.config/amp/**\n.config/goose/**\n.config/kilo/**\n.config/github-copilot/**\nDocuments/Cline/**\n" +
+				".config/Claude/**\nLibrary/Application Support/Claude/**\nAppData/Roaming/Claude/**",
 		},
+		// Those where a model only reads the rules. Names with a dot in front are
+		// no rules: a folder of another client could be one of them.
 		{
-			name: "editors", anyway: "**/.vscode/tasks.json\n**/.vscode/launch.json\n**/.vscode/settings.json\n**/.vscode/mcp.json\n**/.zed/settings.json\n**/.zed/tasks.json\n" +
-				"**/.zed/debug.json\n**/.idea/workspace.xml\n**/.envrc",
-			home: ".config/Code*/User/**\nLibrary/Application Support/Code*/User/**\nAppData/Roaming/Code*/User/**\n.config/zed/**\nAppData/Roaming/Zed/**",
+			name: "agents", anyway: "**/.claude/**\n**/.cursor/**\n**/.roo/**\n**/.continue/**\n**/.amazonq/**\n**/.clinerules/**",
+			except: "**/.claude\n**/.claude/[!.]*.md\n**/.claude/rules\n**/.claude/rules/[!.]*\n**/.cursor\n**/.cursor/rules\n**/.cursor/rules/[!.]*\n**/.cursor/rules/[!.]*/[!.]*\n" +
+				"**/.roo\n**/.roo/rules\n**/.roo/rules/[!.]*\n**/.continue\n**/.continue/rules\n**/.continue/rules/[!.]*\n**/.amazonq\n**/.amazonq/rules\n**/.amazonq/rules/[!.]*\n" +
+				"**/.clinerules\n**/.clinerules/[!.]*.md",
+		},
+		// Tasks, run configurations, containers and settings that name programs.
+		{
+			name: "editors", anyway: "**/.vscode/**\n**/*.code-workspace\n**/.zed/**\n**/.idea/**\n**/.run/**\n**/.fleet/**\n**/.vs/**\n**/.devcontainer/**\n**/.devcontainer.json\n**/.envrc",
+			home: ".config/*/User/**\nLibrary/Application Support/*/User/**\nAppData/Roaming/*/User/**\n.vscode-server/**\n.vscode-insiders/**\n.vscode-oss/**\n.cursor-server/**\n.windsurf-server/**\n" +
+				".config/zed/**\nAppData/Roaming/Zed/**\n.config/JetBrains/**\nLibrary/Application Support/JetBrains/**\nAppData/Roaming/JetBrains/**\n.vimrc\n.vim/**\n.config/nvim/**\n.emacs\n.emacs.d/**\n.config/emacs/**",
+			except: "**/.vscode\n**/.vscode/extensions.json\n**/.vscode/*.code-snippets",
 		},
 		{name: ownFiles, anyway: "**/.postern/**\n**/.config/postern/**"},
 	}
@@ -107,6 +122,17 @@ func Entries() []string {
 		}
 	}
 	return slices.Compact(names) // an entry may have a part with exceptions of its own
+}
+
+// HomePatterns are the patterns for home folders of what runs by itself, by the
+// entry that they belong to: where a variable or a link has moved such a file,
+// only the caller knows.
+func HomePatterns() map[string][]string {
+	all := map[string][]string{}
+	for _, e := range runsByItself() {
+		all[e.name] = append(all[e.name], lines(e.home)...)
+	}
+	return all
 }
 
 func (p *Policy) compileBuiltin(c Config) error {
@@ -130,6 +156,13 @@ func (p *Policy) compileBuiltin(c Config) error {
 	for _, e := range runsByItself() {
 		if !slices.Contains(c.Lift, e.name) {
 			runs = append(runs, e.rules(c)...)
+		}
+	}
+	for _, place := range c.Protected {
+		if place.Entry == ownState {
+			hidden = append(hidden, place.rule())
+		} else if !slices.Contains(c.Lift, place.Entry) {
+			runs = append(runs, place.rule())
 		}
 	}
 	p.secrets, p.lifted, p.runs = newRuleset(hidden, true), newRuleset(lifted, true), newRuleset(runs, true)
@@ -156,42 +189,42 @@ func (p *Policy) secret(file core.Resource, all bool) string {
 // rules returns the entry's rules for these roots.
 func (e entry) rules(c Config) []rule {
 	var out []rule
+	var except []glob.Pattern // one for all
+	for _, x := range lines(e.except) {
+		p, _ := glob.Compile(x)
+		except = append(except, p)
+	}
 	for _, text := range lines(e.anyway) {
-		out = append(out, e.rule("", text, text))
+		out = append(out, builtin(e.name, "", text, text, except))
 	}
 	for _, text := range lines(e.home) {
-		out = append(out, e.rule("", text, text))
+		out = append(out, builtin(e.name, "", text, text, except))
 		for _, r := range c.Roots {
 			for _, home := range r.Homes {
-				out = append(out, e.rule(r.Name, home+"/"+text, text))
+				out = append(out, builtin(e.name, r.Name, home+"/"+text, text, except))
 			}
-		}
-	}
-	for _, place := range c.Protected {
-		if place.Entry == e.name {
-			text := "**"
-			if place.Path != "" {
-				text = glob.Literal(place.Path)
-			}
-			out = append(out, e.rule(place.Root, text, text))
 		}
 	}
 	return out
 }
 
-// rule compiles one built-in pattern; shown is how it reads in a reason. A
+// rule returns the place's rule, which has no exceptions.
+func (p Protected) rule() rule {
+	text := "**"
+	if p.Path != "" {
+		text = glob.Literal(p.Path)
+	}
+	return builtin(p.Entry, p.Root, text, text, nil)
+}
+
+// builtin compiles one pattern of an entry; shown is how it reads in a reason. A
 // pattern that did not compile would be the zero one and guard nothing, so a
 // test compiles all of them and Homes are patterns that config has checked.
-func (e entry) rule(root, text, shown string) rule {
+func builtin(entry, root, text, shown string, except []glob.Pattern) rule {
 	pattern, _ := glob.CompileFolded(text)
-	r := rule{root: root, pattern: pattern, reason: core.Reason{
-		Decision: core.Deny, Step: core.StepDeny, Rule: "deny " + strconv.Quote(shown), Builtin: e.name,
+	return rule{root: root, pattern: pattern, except: except, reason: core.Reason{
+		Decision: core.Deny, Step: core.StepDeny, Rule: "deny " + strconv.Quote(shown), Builtin: entry,
 	}}
-	for _, x := range lines(e.except) {
-		except, _ := glob.Compile(x)
-		r.except = append(r.except, except)
-	}
-	return r
 }
 
 func lines(s string) []string {

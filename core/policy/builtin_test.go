@@ -34,6 +34,8 @@ func TestBuiltinLists(t *testing.T) {
 		Protected: []Protected{
 			{Root: "project", Path: "st[a]te", Entry: "postern-state"},
 			{Root: "project", Path: "bin/postern", Entry: "postern"},
+			{Root: "project", Path: "dot/.vscode", Entry: "editors"},
+			{Root: "project", Path: "dot/.cursor", Entry: "agents"},
 			{Root: "state", Entry: "postern-state"},
 		},
 	})
@@ -51,10 +53,16 @@ func TestBuiltinLists(t *testing.T) {
 		"git":       "!.git/hooks/pre-commit !.git/hooks !.GIT/Config !a/.git/config !.git/modules/a/b/hooks/x !.git/modules/a/config !.gitconfig !.config/git/ignore !.git/worktrees/w/config.worktree !.git !sub/.git !.git/HEAD !.git/refs !.git/remotes/origin !.git/commondir !.git/sub/.git !.git/x/.git/y/config !.husky/pre-commit",
 		"shell":     "!.bashrc !.ZSHRC !.config/fish/config.fish !.profile !.xsessionrc",
 		"autostart": "!.config/autostart/x !.config/systemd/user/a !Library/LaunchAgents/x !var/spool/cron/u !etc/crontab !etc/cron.d/x",
-		"agents":    "!.claude/settings.json !.claude/settings.local.json !.claude/hooks/x !.mcp.json !a/.cursor/mcp.json !.cursor/hooks.json !.codex/config.toml !.gemini/settings.json !.github/hooks/x !.windsurf/x !.kiro/x !.opencode/x !opencode.json !a/opencode.jsonc !.claude/commands/x !a/.claude/agents/x !.claude/skills/a/x !.claude/plugins/x !.gemini/commands/x !.gemini/extensions/a/x !.claude.json !.copilot/mcp-config.json !.codeium/windsurf/mcp_config.json !.config/Claude/x !.config/opencode/x",
-		"editors":   "!.vscode/tasks.json !a/.vscode/settings.json !.idea/workspace.xml !.envrc !.zed/settings.json !a/.zed/tasks.json !.zed/debug.json !.config/zed/x !.config/Code/User/profiles/a/mcp.json",
-		"postern":   "!.postern/policy.yaml !.postern !bin/postern", "postern-state": "st[a]te/keys/log .local/state/postern/x",
-		"": "main.go .env.example a/.env.template x.pub id_rsa.pub .npmrc docker/.bashrc a/.profile .git/info/exclude .gitignore .github/x .claude/x a/.claude.json a/.copilot/x .gemini/x .config/Code/x opencode.yaml CLAUDE.md AGENTS.md .cursorrules .pre-commit-config.yaml .devcontainer/devcontainer.json .vscode/extensions.json environment .github/workflows/ci.yml stae/x bin/postern2 monkey a.keys",
+		"agents": "!.claude/settings.json !.claude/settings.local.json !.claude/hooks/x !.mcp.json !a/.cursor/mcp.json !.cursor/hooks.json !.codex/config.toml !.gemini/settings.json !.github/hooks/x !.windsurf/x !.kiro/x !.opencode/x !opencode.json !a/opencode.jsonc !.claude/commands/x !a/.claude/agents/x !.claude/skills/a/x !.claude/plugins/x !.gemini/commands/x !.gemini/extensions/a/x !.claude.json !.copilot/mcp-config.json !.codeium/windsurf/mcp_config.json !.config/Claude/x !.config/opencode/x" +
+			" !.cursor/permissions.json !.cursor/sandbox.json !.cursor/cli.json !a/.CURSOR/worktrees.json !.cursor/environment.json !.cursor/cli-config.json !.cursor/skills/a/SKILL.md !.cursor/rules/.claude/settings.json !.cursor/rules/a/b/c.mdc !.claude/output-styles/x.md !.claude/workflows/x.js !.claude/rules/.x !.claude/.x !.claude/skills/a/.claude/rules/x.md" +
+			" !.claude/agents/.cursor/rules/x.md !.qwen/agents/.roo/rules/x.md !.qwen/extensions/a/x.json !.qwen/skills/a/x !.gemini/policies/a.toml !.gemini/trustedFolders.json !.gemini/x !.amazonq/cli-agents/default.json !.amazonq/mcp.json !.roo/mcp.json !.roo/commands/x.md !.continue/mcpServers/x.yaml !.continue/config.ts !.clinerules/hooks/PreToolUse !.clinerules/x.sh !.cline/skills/x" +
+			" !.github/copilot/settings.json !.github/copilot/settings.local.json !.github/extensions/a/extension.mjs !.github/lsp.json !.github/mcp.json !.github/agents/a.agent.md !.github/skills/a/SKILL.md !lsp.json !a/lsp.json !.lsp.json !.agents/skills/a/SKILL.md !.agents/hooks.json !.agent/workflows/x.md !.factory/settings.json !.augment/settings.json !.trae/mcp.json !.kilocode/mcp.json" +
+			" !.kilo/x !kilo.jsonc !.junie/mcp/mcp.json !.amp/settings.json !.pi/extensions/a.ts !.openhands/setup.sh !crush.json !.crush.json !.crushrc !.aider.conf.yml !.config/cursor/cli-config.json !.config/crush/crushrc !.config/amp/settings.json !dot/.cursor/rules/a.mdc !Documents/Cline/Hooks/x",
+		"editors": "!.vscode/tasks.json !a/.vscode/settings.json !.idea/workspace.xml !.envrc !.zed/settings.json !a/.zed/tasks.json !.zed/debug.json !.config/zed/x !.config/Code/User/profiles/a/mcp.json" +
+			" !.vscode/launch.json !.vscode/x.json !.vscode/extensions/a/extension.js !p.code-workspace !a/b.code-workspace !.idea/startup.xml !.idea/watcherTasks.xml !.idea/runConfigurations/a.xml !.run/a.run.xml !.fleet/run.json !.vs/mcp.json !.devcontainer/devcontainer.json !a/.devcontainer.json !.config/Cursor/User/settings.json !.config/VSCodium/User/tasks.json !.config/Windsurf/User/x" +
+			" !AppData/Roaming/Cursor/User/settings.json !.vscode-server/data/Machine/settings.json !.config/JetBrains/x !.vimrc !.config/nvim/init.lua !.emacs.d/init.el !dot/.vscode/extensions.json",
+		"postern": "!.postern/policy.yaml !.postern !bin/postern", "postern-state": "st[a]te/keys/log .local/state/postern/x",
+		"": "main.go .env.example a/.env.template x.pub id_rsa.pub .npmrc docker/.bashrc a/.profile .git/info/exclude .gitignore .github/x a/.claude.json a/.copilot/x .config/Code/x opencode.yaml CLAUDE.md AGENTS.md .cursorrules .pre-commit-config.yaml .vscode .vscode/extensions.json .vscode/go.code-snippets environment .claude .claude/CLAUDE.md .claude/rules .claude/rules/a.md a/.claude/rules/a.md .cursor .cursor/rules a/.cursor/rules/a.mdc .cursor/rules/a/RULE.md src/cursor/permissions.json cursor/mcp.json claude/settings.json .roo/rules/a.md .continue/rules/a.md .amazonq/rules/a.md .clinerules .clinerules/a.md .github/copilot-instructions.md .github/instructions/a.md .github/dependabot.yml src/lsp.json.md lsp.jsonc a.code-workspace.md run/a.xml idea/startup.xml a/.vimrc a/.config/Cursor/User/settings.json .config/VSCodium/settings.json package.json Makefile .github/workflows/ci.yml stae/x bin/postern2 monkey a.keys",
 	}
 	for entry, names := range tests {
 		for name := range strings.FieldsSeq(names) {
@@ -92,7 +100,10 @@ func TestLiftedEntries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for path, entry := range map[string]string{".env": "dotenv", ".ssh/x": "ssh", ".bashrc": "shell", ".envrc": "editors"} {
+		for path, entry := range map[string]string{
+			".env": "dotenv", ".ssh/x": "ssh", ".bashrc": "shell", ".envrc": "editors", "p.code-workspace": "editors", ".vscode/tasks.json": "editors", ".config/VSCodium/User/x": "editors",
+			".cursor/permissions.json": "agents", ".claude/x": "agents", ".github/copilot/settings.json": "agents", ".claude/agents/.cursor/rules/x.md": "agents",
+		} {
 			got := p.Evaluate(core.Request{Action: core.FSWrite, Resource: core.File("project", path)})
 			if want := core.Deny; (entry == name) == (got.Decision == want) {
 				t.Errorf("%s lifted: %s is %v", name, path, got.Decision)

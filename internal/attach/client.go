@@ -79,7 +79,7 @@ func first() []Client {
 		{
 			ID: "claude-code", Name: "Claude Code", form: servers, project: []string{".mcp.json"}, user: "{claude.json}/.claude.json",
 			more: []string{
-				"{claude}/.config.json", "{claude}/settings.json", "{claude}/settings.local.json", "{claude}/hooks", "{claude}/commands", "{claude}/agents",
+				"{claude}", "{claude}/.config.json", "{claude}/settings.json", "{claude}/settings.local.json", "{claude}/hooks", "{claude}/commands", "{claude}/agents",
 				"{claude}/skills", "{claude}/plugins",
 			},
 			Next:  "start claude in the folder again and approve the server when it asks; /mcp shows it",
@@ -96,6 +96,7 @@ func first() []Client {
 		},
 		{
 			ID: "cursor", Name: "Cursor", form: servers, project: []string{".cursor/mcp.json"}, user: "~/.cursor/mcp.json",
+			more:  []string{"~/.cursor", "{cursor}", "{cursor}/cli-config.json", "{app}/Cursor/User"},
 			Next:  "enable the server in Cursor's settings under MCP",
 			Own:   "its own file tools and terminal don't go through postern",
 			signs: signs{programs: []string{"cursor", "cursor-agent"}, home: []string{"~/.cursor"}, project: []string{".cursor"}},
@@ -122,13 +123,17 @@ func second() []Client {
 			signs: signs{programs: []string{"codex"}, home: []string{"{codex}"}},
 		},
 		{
-			ID: "gemini-cli", Name: "Gemini CLI", form: servers, project: []string{".gemini/settings.json"}, user: "~/.gemini/settings.json",
+			ID: "gemini-cli", Name: "Gemini CLI", form: servers, project: []string{".gemini/settings.json"}, user: "{gemini}/.gemini/settings.json",
+			more: []string{
+				"{gemini}/.gemini", "$GEMINI_CLI_SYSTEM_SETTINGS_PATH", "$GEMINI_CLI_SYSTEM_DEFAULTS_PATH", "$GEMINI_CLI_TRUSTED_FOLDERS_PATH",
+			},
 			Next:  "start gemini in the folder again; /mcp shows the server",
 			Own:   "its own file tools and shell don't go through postern",
-			signs: signs{programs: []string{"gemini"}, home: []string{"~/.gemini"}, project: []string{".gemini"}},
+			signs: signs{programs: []string{"gemini"}, home: []string{"{gemini}/.gemini"}, project: []string{".gemini"}},
 		},
 		{
 			ID: "windsurf", Name: "Windsurf", form: servers, user: "~/.codeium/windsurf/mcp_config.json",
+			more:  []string{"~/.codeium/windsurf", "{app}/Windsurf/User"},
 			Next:  "refresh the servers in Windsurf's settings under Cascade",
 			Own:   "Cascade's own file tools and terminal don't go through postern",
 			signs: signs{programs: []string{"windsurf"}, home: []string{"~/.codeium/windsurf"}},
@@ -136,7 +141,7 @@ func second() []Client {
 		{
 			ID: "opencode", Name: "OpenCode", form: form{key: "mcp", kind: "local", array: true, enabled: true},
 			project: []string{"opencode.json", "opencode.jsonc"}, user: "{config}/opencode/opencode.json",
-			more:  []string{"{config}/opencode"},
+			more:  []string{"{config}/opencode", "~/.opencode", "$OPENCODE_CONFIG", "$OPENCODE_CONFIG_DIR", "$OPENCODE_TUI_CONFIG"},
 			Next:  "start opencode in the folder again",
 			Own:   "its own file tools and bash don't go through postern",
 			signs: signs{programs: []string{"opencode"}, home: []string{"{config}/opencode"}, project: []string{"opencode.json", "opencode.jsonc"}},
@@ -163,6 +168,7 @@ func third() []Client {
 		},
 		{
 			ID: "kiro", Name: "Kiro", form: servers, project: []string{".kiro/settings/mcp.json"}, user: "~/.kiro/settings/mcp.json",
+			more:  []string{"~/.kiro"},
 			Next:  "open the folder in Kiro again; the MCP panel shows the server",
 			Own:   "its own file tools and shell don't go through postern",
 			signs: signs{programs: []string{"kiro", "kiro-cli"}, home: []string{"~/.kiro"}, project: []string{".kiro"}},
@@ -187,46 +193,6 @@ func IDs() []string {
 		ids = append(ids, c.ID)
 	}
 	return ids
-}
-
-// path returns where a place is: ~ is the home folder, {app} the system's folder
-// of programs' settings, {config} and the others what their variables say, as
-// each client looks them up. It is "" where that can't be told.
-func (w World) path(place string) string {
-	front, rest, _ := strings.Cut(place, "/")
-	base := w.Home
-	switch {
-	case front == "{codex}":
-		base = w.base("CODEX_HOME", ".codex")
-	case front == "{claude}":
-		base = w.base("CLAUDE_CONFIG_DIR", ".claude")
-	case front == "{claude.json}":
-		base = w.base("CLAUDE_CONFIG_DIR", "")
-	case front == "{copilot}":
-		base = w.base("COPILOT_HOME", ".copilot")
-	case front == "{app}" && w.GOOS == "darwin":
-		base = w.base("", "Library/Application Support")
-	case front == "{app}" && w.GOOS == "windows":
-		base = w.base("APPDATA", "AppData/Roaming")
-	case front == "{app}" || front == "{config}":
-		base = w.base("XDG_CONFIG_HOME", ".config")
-	}
-	if base == "" {
-		return ""
-	}
-	return filepath.Join(base, filepath.FromSlash(rest))
-}
-
-// base is what the variable says if that is an absolute path, else the default
-// beneath the home folder.
-func (w World) base(variable, home string) string {
-	if p := w.Getenv(variable); variable != "" && filepath.IsAbs(p) {
-		return p
-	}
-	if w.Home == "" {
-		return ""
-	}
-	return filepath.Join(w.Home, filepath.FromSlash(home))
 }
 
 // userFile is the absolute path of the user's file, "" where that can't be told.

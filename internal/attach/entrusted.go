@@ -5,6 +5,7 @@ package attach
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,29 +18,36 @@ import (
 // could take postern out of a client, or make one start what it likes. Each is
 // there as it is spelled and as its links lead now.
 type Entrusted struct {
-	// Clients are files of clients, and folders of them: those of the user by
-	// these surroundings and by none, and those that init has written to.
-	Clients []string
-	// Policies are those that init has made.
-	Policies []string
+	// Places are files and folders, by the built-in entry that they belong to:
+	// those of clients, and what runs by itself in the home folder, by these
+	// surroundings and by none; what the links in such folders lead to; and what
+	// init has written to.
+	Places map[string][]string
 	// Unread are journals of init that can't be read: what they name is missing.
 	Unread []string
+	// Beyond are folders that hold more than is looked through for links.
+	Beyond []string
 }
+
+// policies is the built-in entry of what init has made.
+const policies = "postern"
 
 // Entrust finds them. What init wrote is known from the state directory, so that
 // it is found too where a variable that led there isn't set any more. Files in
 // projects have names that the built-in lists know.
 func Entrust(w World, stateDir string) Entrusted {
-	var e Entrusted
-	bare := w
-	bare.Getenv = func(string) string { return "" }
-	for _, c := range Clients() {
-		for _, place := range append([]string{c.user}, c.more...) {
-			e.Clients = append(e.Clients, w.path(place), bare.path(place))
+	e := Entrusted{Places: map[string][]string{}}
+	now, bare := w.surroundings(), World{Home: w.Home, GOOS: w.GOOS, Getenv: func(string) string { return "" }}.surroundings()
+	for entry, places := range now.places() {
+		for _, place := range places {
+			e.Places[entry] = append(e.Places[entry], now.paths(place)...)
+			if now.path(place) != bare.path(place) {
+				e.Places[entry] = append(e.Places[entry], bare.paths(place)...)
+			}
 		}
 	}
 	e.remembered(stateDir)
-	e.Clients, e.Policies = spellings(e.Clients), spellings(e.Policies)
+	e.follow()
 	return e
 }
 
@@ -61,29 +69,34 @@ func (e *Entrusted) remembered(stateDir string) {
 			continue
 		}
 		for _, r := range j.Files {
-			switch {
-			case r.InProject:
-			case r.Client == "":
-				e.Policies = append(e.Policies, r.Path)
-			default:
-				e.Clients = append(e.Clients, r.Path)
+			entry := agents
+			if r.Client == "" {
+				entry = policies
+			}
+			if !r.InProject {
+				e.Places[entry] = append(e.Places[entry], r.Path)
 			}
 		}
 	}
 }
 
-// spellings are the paths and what their links lead to, sorted.
-func spellings(paths []string) []string {
-	var all []string
-	for _, p := range paths {
-		if p == "" || !filepath.IsAbs(p) {
-			continue
+// follow adds what links lead to, and sorts.
+func (e *Entrusted) follow() {
+	t := newTrail()
+	for _, entry := range slices.Sorted(maps.Keys(e.Places)) { // the bound of all is met in one order
+		paths := e.Places[entry]
+		slices.Sort(paths)
+		var all []string
+		for _, p := range slices.Compact(paths) {
+			if filepath.IsAbs(p) {
+				spelled, there := t.follow(filepath.Clean(p))
+				if all = append(all, spelled...); there {
+					all = append(all, t.within(spelled[len(spelled)-1])...)
+				}
+			}
 		}
-		all = append(all, filepath.Clean(p))
-		if real, err := resolve(p); err == nil {
-			all = append(all, real)
-		}
+		slices.Sort(all)
+		e.Places[entry] = slices.Compact(all)
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	e.Beyond = t.beyond
 }

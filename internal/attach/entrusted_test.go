@@ -23,14 +23,14 @@ func TestEntrust(t *testing.T) {
 		}
 	}
 	moved := filepath.Join(elsewhere, "config.toml")
-	holds(Entrust(p.w, p.state).Clients, moved, false) // control
+	holds(Entrust(p.w, p.state).Places[agents], moved, false) // control
 	env["CODEX_HOME"] = elsewhere
 	now := Entrust(p.w, p.state)
-	holds(now.Clients, moved, true)
-	holds(now.Clients, elsewhere, true)
-	holds(now.Clients, p.home(".codex/config.toml"), true)
+	holds(now.Places[agents], moved, true)
+	holds(now.Places[agents], elsewhere, true)
+	holds(now.Places[agents], p.home(".codex/config.toml"), true)
 	for _, c := range Clients() {
-		holds(now.Clients, c.userFile(p.w), true)
+		holds(now.Places[agents], c.userFile(p.w), true)
 	}
 
 	// What init did is known without the variable.
@@ -41,8 +41,8 @@ func TestEntrust(t *testing.T) {
 	p.apply(plan)
 	delete(env, "CODEX_HOME")
 	now = Entrust(p.w, p.state)
-	holds(now.Clients, moved, true)
-	holds(now.Policies, filepath.Join(elsewhere, "policy.yaml"), true)
+	holds(now.Places[agents], moved, true)
+	holds(now.Places[policies], filepath.Join(elsewhere, "policy.yaml"), true)
 	if err := os.Symlink(elsewhere, p.home(".codex")); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestEntrust(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	holds(Entrust(p.w, t.TempDir()).Clients, filepath.Join(real, "config.toml"), true) // by the link alone
+	holds(Entrust(p.w, t.TempDir()).Places[agents], filepath.Join(real, "config.toml"), true) // by the link alone
 	if len(now.Unread) != 0 {
 		t.Error(now.Unread)
 	}

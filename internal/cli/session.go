@@ -70,9 +70,12 @@ func entrusted(env *Env, stateDir string) func() config.Entrusted {
 	world := attach.World{Home: homeOf(env), GOOS: runtime.GOOS, Getenv: env.Getenv}
 	return func() config.Entrusted {
 		e := attach.Entrust(world, stateDir)
-		out := config.Entrusted{Clients: e.Clients, Policies: e.Policies}
+		out := config.Entrusted{Places: e.Places}
 		for _, path := range e.Unread {
 			out.Warnings = append(out.Warnings, path+": what init remembers can't be read, so files of clients that it names may be open to change")
+		}
+		for _, path := range e.Beyond {
+			out.Warnings = append(out.Warnings, path+": it holds more than is looked through for links, so what some of them lead to may be open to change")
 		}
 		return out
 	}

@@ -158,7 +158,7 @@ func TestLiveEntrusted(t *testing.T) {
 		}
 	}
 	want(core.FSWrite, "ch/config.toml", core.Allow)
-	now = config.Entrusted{Clients: []string{filepath.Join(p.dir, "ch", "config.toml"), p.dir}, Policies: []string{filepath.Join(p.dir, "p.yaml")}}
+	now = config.Entrusted{Places: map[string][]string{"agents": {filepath.Join(p.dir, "ch", "config.toml"), p.dir}, "postern": {filepath.Join(p.dir, "p.yaml")}}}
 	c.pass(time.Second)
 	want(core.FSWrite, "ch/config.toml", core.Deny)
 	want(core.FSRead, "ch/config.toml", core.Allow)

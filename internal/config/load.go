@@ -43,9 +43,8 @@ type Options struct {
 
 // Entrusted are absolute paths of files and folders beside the policy files.
 type Entrusted struct {
-	Clients  []string // of clients, what they run
-	Policies []string // that aren't read from here
-	Warnings []string // of what can't be told, for a person
+	Places   map[string][]string // by the built-in entry that they belong to, each as its links lead too
+	Warnings []string            // of what can't be told, for a person
 }
 
 // Config is everything that policy files say, checked and compiled.

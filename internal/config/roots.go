@@ -5,8 +5,10 @@ package config
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -292,28 +294,39 @@ func (l *loader) homes(root string) []string {
 }
 
 // protected are the places of our own files that lie beneath a root, and of
-// those that clients take what they run from. A root that is a client's folder
-// as a whole is opened as what it is.
-func (l *loader) protected() []policy.Protected {
-	places := map[string]string{}
-	for _, path := range l.out.entrusted.Clients {
-		places[path] = "agents"
-	}
-	for _, path := range l.out.entrusted.Policies {
-		places[path] = "postern"
-	}
-	places[l.Binary], places[l.StateDir] = "postern", "postern-state"
+// those that run by themselves. A root that is a client's folder as a whole is
+// opened as what it is.
+func (l *loader) protected() (out []policy.Protected) {
+	own := map[string]string{l.Binary: "postern", l.StateDir: "postern-state"}
 	for _, s := range l.out.sources {
-		places[s.path] = "postern"
+		own[s.path] = "postern"
 	}
-	delete(places, "")
-	var out []policy.Protected
+	delete(own, "")
 	for _, r := range l.out.Roots {
-		for place, entry := range places {
-			if rel, ok := beneath(r.Path, place); ok && (rel != "" || entry != "agents") {
+		for place, entry := range own {
+			if rel, ok := beneath(r.Path, place); ok {
+				out = append(out, policy.Protected{Root: r.Name, Path: rel, Entry: entry})
+			}
+		}
+		dirs := slices.Compact([]string{r.Path, real(r.Path)})
+		for _, entry := range slices.Sorted(maps.Keys(l.out.entrusted.Places)) {
+			for _, rel := range inside(dirs, l.out.entrusted.Places[entry]) {
 				out = append(out, policy.Protected{Root: r.Name, Path: rel, Entry: entry})
 			}
 		}
 	}
 	return out
+}
+
+// inside returns the places, whose links are followed, that lie in a folder by
+// one of its spellings.
+func inside(dirs, places []string) (rels []string) {
+	for _, dir := range dirs {
+		for _, place := range places {
+			if rel, err := filepath.Rel(dir, place); err == nil && rel != "." && filepath.IsLocal(rel) {
+				rels = append(rels, filepath.ToSlash(rel))
+			}
+		}
+	}
+	return rels
 }
