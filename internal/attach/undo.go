@@ -218,7 +218,7 @@ func (j journal) find(path, entry string) (record, bool) {
 func (p *Plan) unmake(r record) {
 	at, err := p.disk.read(file{r.Path, r.InProject, true})
 	if err == nil && at.exists && hash(at.text) != r.Sum {
-		p.Kept = append(p.Kept, r.Path+": it was changed since init wrote it")
+		p.Kept = append(p.Kept, r.Path+": it was changed since init wrote it, so it is yours now; it is still in force: delete it if it shouldn't be")
 		p.done = append(p.done, record{Path: r.Path})
 		return
 	}
