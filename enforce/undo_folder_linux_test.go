@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/testenv"
 )
 
 // born is the inode and the time of birth of a folder.
@@ -117,6 +118,38 @@ func TestUndoEmptyElsewhere(t *testing.T) {
 		}
 		out, err := w.gate.Delete(t.Context(), name, false, Call{Confirm: true})
 		if err != nil || out.Undoable || out.UndoReason == "" {
+			t.Errorf("%s: %+v %v", name, out, err)
+		}
+	}
+}
+
+// TestUndoEmptyOwner: an empty folder that would come back as ours is not said to
+// be kept where it is somebody else's, and no undo takes one away.
+func TestUndoEmptyOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		testenv.Missing(t, "root, to give a folder away")
+	}
+	for name, to := range map[string]struct {
+		uid, gid int
+		kept     bool
+	}{"ours": {0, os.Getegid(), true}, "owner": {1000, os.Getegid(), false}, "group": {0, 1000, false}} {
+		w := newUndoWorld(t, elsewhere(t), UndoOptions{}, map[string]string{"d/": ""})
+		made, err := w.gate.MakeDir(t.Context(), "made", Call{})
+		w.must(err)
+		for _, dir := range []string{"d", "made"} {
+			w.must(os.Chown(w.path(dir), to.uid, to.gid))
+		}
+		p, err := w.state.PlanUndo(UndoSelect{ID: made.UndoID})
+		w.must(err)
+		u, done := w.undo(UndoSelect{ID: made.UndoID})
+		if (u != "") != to.kept || (p.Problems() == 0) != to.kept || !to.kept && (p.Steps[0].Problem != UndoFinal || done.Steps[0].Problem != UndoFinal) {
+			t.Errorf("%s: %q %+v %+v", name, u, p.Steps, done.Steps)
+		}
+		if _, err := w.gate.Delete(t.Context(), "d", false, Call{DryRun: true}); (err == nil) != to.kept {
+			t.Errorf("%s: %v", name, err)
+		}
+		out, err := w.gate.Delete(t.Context(), "d", false, Call{Confirm: true})
+		if err != nil || out.Undoable != to.kept || (out.UndoReason == "") != to.kept {
 			t.Errorf("%s: %+v %v", name, out, err)
 		}
 	}

@@ -51,6 +51,16 @@ func (t *Target) mayReplace() error {
 	return nil
 }
 
+// Ours reports whether the entry has the owner and the group that this process
+// would give another one in its place.
+func (t *Target) Ours() bool {
+	group := uint32(unix.Getegid())
+	if t.dirStat.mode&groupFromDir != 0 {
+		group = t.dirStat.gid
+	}
+	return t.st.uid == uint32(unix.Geteuid()) && t.st.gid == group
+}
+
 // mayTurn: the directory lets its entry come or go.
 func (t *Target) mayTurn() error { return t.refused(t.mayRename()) }
 

@@ -33,6 +33,9 @@ func (s *Store) Near(*Target) bool { return false }
 // Facts are of nothing here.
 func (s *Store) Facts(string) Facts { return Facts{} }
 
+// Ours is true here.
+func (t *Target) Ours() bool { return true }
+
 // Adopt fails here.
 func (t *Target) Adopt(*Store, string, Facts) (Written, error) { return Written{}, errNoStore }
 

@@ -96,7 +96,7 @@ func (l *Log) planDisplaced(s *Planned, near, undoes bool) string {
 	info := s.Target.Info()
 	switch {
 	case info.Kind == pathguard.KindDir && s.Entries <= 1 && !near:
-		return planEmpty(info, undoes)
+		return planEmpty(s.Target, undoes)
 	case info.Kind == pathguard.KindDir:
 		return l.planDir(s, near, undoes)
 	case info.Kind != pathguard.KindFile && !near:
@@ -110,15 +110,6 @@ func (l *Log) planDisplaced(s *Planned, near, undoes bool) string {
 		return ""
 	}
 	return l.perFile(s.Size)
-}
-
-// planEmpty is for an empty directory that is made anew: under the umask, and
-// without a special bit. What an undo takes away was made so too.
-func planEmpty(info pathguard.Info, undoes bool) string {
-	if special := fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky; !undoes && (info.Mode&special != 0 || info.Mode.Perm()&umask() != 0) {
-		return "a directory of this mode is not kept when the state directory is on another file system"
-	}
-	return ""
 }
 
 func (l *Log) planDir(s *Planned, near, undoes bool) string {
@@ -144,9 +135,6 @@ func (l *Log) perFile(n int64) string {
 	}
 	return "a file of " + size(n) + " is larger than undo.per_file (" + size(l.o.PerFile) + ")"
 }
-
-// usualUmask is taken for the process's where that can't be told.
-const usualUmask = 0o022
 
 // size draws bytes the way a policy writes them.
 func size(n int64) string {
