@@ -258,6 +258,7 @@ func (a *Approvals) binding(ctx context.Context, q *Question) (*grant.Binding, e
 			return nil, err
 		}
 	}
+	b.Mounts = q.Mounts
 	for _, r := range q.Roots {
 		b.Roots = append(b.Roots, grant.Root(r))
 	}

@@ -76,20 +76,32 @@ func (c *crossing) cover(ctx context.Context) error {
 }
 
 // identify notes in which directories the steps are, so that none is taken back
-// in another that stands there later.
+// in another that stands there later, and which mount points led there.
 func (c *crossing) identify(steps []*undo.Planned) {
-	tops := map[undo.Place]undo.Folder{}
+	roots, tops := map[undo.Place]*pathguard.Root{}, map[undo.Place]undo.Folder{}
 	for i := range c.operands {
-		n := c.operands[i].name
-		tops[undo.Place{Root: n.Root().Name(), Path: n.Root().Resolved()}] = undo.FolderOf(n.Root().Top())
+		r := c.operands[i].name.Root()
+		at := undo.Place{Root: r.Name(), Path: r.Resolved()}
+		roots[at], tops[at] = r, undo.FolderOf(r.Top())
 	}
 	for _, s := range steps {
-		s.Top = tops[undo.Place{Root: s.Root, Path: s.Path}]
+		for _, p := range s.Places() {
+			if r := roots[rootOf(p)]; r != nil {
+				s.Enter(p, r.Mounts())
+			}
+		}
+		s.Top = tops[rootOf(s.Place)]
+		if s.To != nil && rootOf(*s.To) != rootOf(s.Place) {
+			s.ToTop = tops[rootOf(*s.To)]
+		}
 		if s.Target != nil {
 			s.Up = folderOf(s.Target)
 		}
 	}
 }
+
+// rootOf is where the root of a place lies.
+func rootOf(p undo.Place) undo.Place { return undo.Place{Root: p.Root, Path: p.Path} }
 
 // folderOf is the directory that is held for a target.
 func folderOf(t *pathguard.Target) undo.Folder {
@@ -191,13 +203,11 @@ func (c *crossing) unnoted() {
 	c.outcome.Warnings = append(c.outcome.Warnings, "how to undo it could not be written down completely; the next start looks after it")
 }
 
-// facts are what a name leads to now.
+// facts are what a name leads to now, for a step that was just made: zero where
+// they can't be told, and then it can't be taken back.
 func facts(n pathguard.Name) pathguard.Facts {
-	info, err := n.Lstat()
-	if err != nil {
-		return pathguard.Facts{}
-	}
-	return info.Fingerprint.Facts()
+	now, _ := undo.FactsOf(n)
+	return now
 }
 
 // settle says in the journal how the effect ended.

@@ -65,6 +65,8 @@ type Question struct {
 	Objects    []Object
 	// Roots are the folders in which all of these lie, by name.
 	Roots []Root
+	// Mounts are the mount points beneath these that may be entered, by their names.
+	Mounts map[string][]string
 	// Tree is the digest of all that goes with a folder, "" without.
 	Tree string
 	// Policy is the version of the policy.
@@ -184,7 +186,7 @@ func (c *crossing) question() *Question {
 	for i := range c.operands {
 		q.Objects = append(q.Objects, c.operands[i].object())
 	}
-	q.Roots = c.roots()
+	q.Roots, q.Mounts = c.roots()
 	q.Class = stricter(stricter(q.Class, safety.OfAction(c.action).Class), c.outcome.Class)
 	for _, o := range q.Operations {
 		if o.Action != core.ToolCall {
@@ -206,7 +208,8 @@ func (c *crossing) question() *Question {
 
 // roots are the folders that the call is about. A tool may use any of them by
 // itself.
-func (c *crossing) roots() (all []Root) {
+func (c *crossing) roots() (all []Root, mounts map[string][]string) {
+	mounts = map[string][]string{}
 	used := map[string]bool{}
 	for o := range c.asks.seen {
 		used[o.Resource.Root] = true
@@ -219,8 +222,11 @@ func (c *crossing) roots() (all []Root) {
 			continue
 		}
 		all = append(all, Root{Name: r.Name(), Path: r.Resolved(), ID: identity(undo.FolderOf(r.Top()))})
+		if listed := r.Mounts(); len(listed) > 0 {
+			mounts[r.Name()] = listed
+		}
 	}
-	return all
+	return all, mounts
 }
 
 // identity tells a directory from all others, by its time of birth too where the

@@ -13,6 +13,7 @@ import (
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/internal/state/audit"
 	"github.com/postern-gate/postern/internal/state/live"
+	"github.com/postern-gate/postern/internal/state/undo"
 )
 
 // How what is there now compares with what an intent found.
@@ -39,7 +40,13 @@ const (
 //
 // On Linux what such a process had not yet finished, a file named .postern-tmp-*
 // beside its target, is removed where it is certainly that.
-func (s *State) Recover(ctx context.Context) error {
+func (s *State) Recover(ctx context.Context) error { return s.recover(ctx, s.undo.Recover) }
+
+// Settle is Recover for who looks at what can be undone, or undoes it: nothing
+// that is kept for that is removed, however old it is.
+func (s *State) Settle(ctx context.Context) error { return s.recover(ctx, s.undo.Settle) }
+
+func (s *State) recover(ctx context.Context, kept func(context.Context, undo.OpenRoot) error) error {
 	if err := s.log.Examine(ctx); err != nil {
 		return err
 	}
@@ -77,7 +84,7 @@ func (s *State) Recover(ctx context.Context) error {
 	if err := s.tell(ctx, dead); err != nil {
 		return err
 	}
-	if err := s.undo.Recover(ctx, a.top); err != nil && ctx.Err() != nil {
+	if err := kept(ctx, a.top); err != nil && ctx.Err() != nil {
 		return err // else what is kept can't be used, which each change says itself
 	}
 	return s.forgetDead(ctx, processes)
@@ -132,17 +139,21 @@ func unknown(p audit.Pending, found string) core.Event {
 	}
 }
 
+// opened is how a root was opened: its name, its path, and the mount points that
+// it may enter.
+type opened struct{ root, path, mounts string }
+
 // aftermath is what is known of processes, and the roots of dead ones.
 type aftermath struct {
 	alive map[string]bool
 	paths map[string]map[string]string
-	tops  map[[2]string]pathguard.Name // of a root's name and path
+	tops  map[opened]pathguard.Name
 }
 
 func newAftermath(processes []live.Entry) *aftermath {
 	a := &aftermath{
 		alive: map[string]bool{strings.TrimSuffix(idPrefix(), "-"): true},
-		paths: map[string]map[string]string{}, tops: map[[2]string]pathguard.Name{},
+		paths: map[string]map[string]string{}, tops: map[opened]pathguard.Name{},
 	}
 	for _, p := range processes {
 		if p.Alive {
@@ -202,7 +213,7 @@ func (a *aftermath) name(prefix, resource string) (pathguard.Name, bool) {
 	if !plain || path == "" || strings.ContainsRune(rel, utf8.RuneError) {
 		return pathguard.Name{}, false
 	}
-	n, known := a.top(root, path)
+	n, known := a.top(root, path, nil)
 	if !known {
 		return n, false
 	}
@@ -219,23 +230,24 @@ func (a *aftermath) name(prefix, resource string) (pathguard.Name, bool) {
 }
 
 // top is the name of a root at a path.
-func (a *aftermath) top(root, path string) (pathguard.Name, bool) {
-	n, known := a.tops[[2]string{root, path}]
+func (a *aftermath) top(root, path string, mounts []string) (pathguard.Name, bool) {
+	key := opened{root, path, strings.Join(mounts, "\x00")}
+	n, known := a.tops[key]
 	if path == "" {
 		return n, false // it would be taken for the folder that we run in
 	}
 	if !known {
-		if n, known = topOf(root, path); !known {
+		if n, known = topOf(root, path, mounts); !known {
 			return n, false
 		}
-		a.tops[[2]string{root, path}] = n
+		a.tops[key] = n
 	}
 	return n, true
 }
 
 // topOf opens a root and returns its own name.
-func topOf(root, path string) (pathguard.Name, bool) {
-	r, err := pathguard.OpenRoot(path, pathguard.Options{Name: root})
+func topOf(root, path string, mounts []string) (pathguard.Name, bool) {
+	r, err := pathguard.OpenRoot(path, pathguard.Options{Name: root, Mounts: mounts})
 	if err != nil {
 		return pathguard.Name{}, false
 	}

@@ -36,7 +36,7 @@ func (s *State) Since(b *grant.Binding) (changed []string) {
 		}
 		folder, known := folders[name]
 		if !known {
-			folder, _ = s.reopen(b.Roots[i]) // nil is another one
+			folder, _ = s.reopen(b.Roots[i], b.Mounts[name]) // nil is another one
 			folders[name] = folder
 		}
 		if folder == nil || !stillIs(folder, o) {
@@ -50,8 +50,8 @@ var errAnother = errors.New("the folder is another one now")
 
 // reopen opens the folder of a question, if it is the directory that it was, for
 // all names in it.
-func (s *State) reopen(was grant.Root) (*pathguard.Workspace, error) {
-	r, err := pathguard.OpenRoot(was.Path, pathguard.Options{Name: was.Name, Forbidden: []string{s.Path()}})
+func (s *State) reopen(was grant.Root, mounts []string) (*pathguard.Workspace, error) {
+	r, err := pathguard.OpenRoot(was.Path, pathguard.Options{Name: was.Name, Mounts: mounts, Forbidden: []string{s.Path()}})
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,8 @@ package enforce
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
@@ -38,7 +40,7 @@ func (s *State) Undo(ctx context.Context, p *UndoPlan, by Person) (id string, er
 	if err := s.again(p); err != nil {
 		return "", err
 	}
-	r := undoRun{state: s, by: by, id: newID(), index: p.index, gates: map[undo.Place]*Gate{}, left: map[pathguard.Facts]bool{}}
+	r := undoRun{state: s, by: by, id: newID(), index: p.index, gates: map[opening]*Gate{}, left: map[pathguard.Facts]bool{}}
 	defer r.close()
 	for i := range p.Steps {
 		step := &p.Steps[i]
@@ -61,7 +63,7 @@ type undoRun struct {
 	id    string
 	used  string // the id once something was done under it
 	index *undo.Index
-	gates map[undo.Place]*Gate
+	gates map[opening]*Gate
 	left  map[pathguard.Facts]bool // what its own steps left
 }
 
@@ -69,11 +71,7 @@ type undoRun struct {
 // of it is a change that somebody made since.
 func (r *undoRun) leave(g *Gate, e *undo.Entered, now pathguard.Facts) {
 	r.left[now] = true
-	places := []undo.Place{e.Place}
-	if e.To != nil {
-		places = append(places, *e.To)
-	}
-	for _, p := range places {
+	for _, p := range e.Places() {
 		names, err := g.o.Workspace.Parse(p.String())
 		if err != nil || len(names) == 0 {
 			continue
@@ -86,22 +84,22 @@ func (r *undoRun) leave(g *Gate, e *undo.Entered, now pathguard.Facts) {
 
 func (r *undoRun) close() {
 	for _, g := range r.gates {
-		for _, root := range g.o.Workspace.Roots() {
-			_ = root.Close()
-		}
+		closeAll(g.o.Workspace.Roots())
 	}
 }
 
 // step takes one step back and says what was in the way.
 func (r *undoRun) step(ctx context.Context, n int, e *undo.Entered) (problem, why string) {
-	g, err := r.gate(e.Place)
+	g, err := r.gate(e)
 	if err != nil {
 		return UndoFailed, fault.As(err).Because()
 	}
-	if tops, err := g.o.Workspace.Parse(e.Root + "://"); err != nil || len(tops) != 1 {
-		return UndoFailed, "its root can't be named"
-	} else if why := e.Astray(tops[0]); why != "" {
-		return UndoConflict, why
+	for _, p := range e.Places() {
+		if top, ok := g.top(p.Root); !ok {
+			return UndoFailed, "its root can't be named"
+		} else if why := e.Astray(p, top); why != "" {
+			return UndoConflict, why
+		}
 	}
 	b := takeBack{gate: g, log: r.state.undo, index: r.index, e: e, id: r.id, n: n, left: r.left}
 	now, err := b.run(ctx)
@@ -123,33 +121,63 @@ func (r *undoRun) step(ctx context.Context, n int, e *undo.Entered) (problem, wh
 	}
 }
 
-// gate is one over the root that a step was made in.
-func (r *undoRun) gate(p undo.Place) (*Gate, error) {
-	key := undo.Place{Root: p.Root, Path: p.Path}
+// opening is what the gate of a step opens: its root, that of the name it moved
+// to, and the mount points that they may enter.
+type opening struct {
+	root, to undo.Place
+	mounts   string
+}
+
+// gate is one over the roots that a step was made in.
+func (r *undoRun) gate(e *undo.Entered) (g *Gate, err error) {
+	places := e.Places()
+	key := opening{rootOf(places[0]), rootOf(places[len(places)-1]), strings.Join(e.Mounts, "\x00")}
 	if g := r.gates[key]; g != nil {
 		return g, nil
 	}
-	root, err := pathguard.OpenRoot(p.Path, pathguard.Options{Name: p.Root, Forbidden: []string{r.state.Path()}})
+	var roots []*pathguard.Root
+	defer func() {
+		if err != nil {
+			closeAll(roots)
+		}
+	}()
+	for _, at := range slices.Compact([]undo.Place{key.root, key.to}) {
+		root, err := pathguard.OpenRoot(at.Path, pathguard.Options{Name: at.Root, Mounts: e.Mounts, Forbidden: []string{r.state.Path()}})
+		if err != nil {
+			return nil, err
+		}
+		roots = append(roots, root)
+	}
+	ws, err := pathguard.NewWorkspace(roots...)
 	if err != nil {
 		return nil, err
 	}
-	ws, err := pathguard.NewWorkspace(root)
-	if err == nil {
-		err = ws.Protect(append([]string{r.state.Path()}, r.by.Protect...)...)
-	}
-	if err != nil {
-		_ = root.Close()
+	if err := ws.Protect(append([]string{r.state.Path()}, r.by.Protect...)...); err != nil {
 		return nil, err
 	}
-	g, err := New(Options{
+	g, err = New(Options{
 		Workspace: ws, Decider: byPerson{r.by.Decider, r.by.why()}, Recorder: r.state, Locker: r.state, Keeper: r.state, Subject: r.by.Subject,
 	})
 	if err != nil {
-		_ = root.Close()
 		return nil, err
 	}
 	r.gates[key] = g
 	return g, nil
+}
+
+func closeAll(roots []*pathguard.Root) {
+	for _, root := range roots {
+		_ = root.Close()
+	}
+}
+
+// top is the name of a root itself.
+func (g *Gate) top(root string) (pathguard.Name, bool) {
+	tops, err := g.o.Workspace.Parse(root + "://")
+	if err != nil || len(tops) != 1 {
+		return pathguard.Name{}, false
+	}
+	return tops[0], true
 }
 
 // byPerson allows what a person does, and knows which names are not told.

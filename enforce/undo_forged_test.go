@@ -32,6 +32,10 @@ var forgedSeeds = map[string]string{
 	"no end": `{"k":"begin","id":"a-1","steps":[{"n":0,"root":"project","path":"@path","rel":"d","do":"mkdir","top":@top,"was":{}},{"n":0,"root":"project","path":"@path","rel":"f","do":"rename","to":{"root":"project","path":"@path","rel":"d/f"},"top":@top,"was":@f}]}`,
 	"its own undo": `{"k":"begin","id":"a-1","undoes":true,"steps":[{"n":0,"root":"project","path":"@path","rel":"f","do":"create","top":@top,"was":{},"of":{"id":"a-1","n":0}}]}
 {"k":"end","id":"a-1","state":"committed","corr":"b-1","done":[{"n":0,"now":@f}]}`,
+	"mounts": `{"k":"begin","id":"a-1","steps":[{"n":0,"root":"project","path":"@path","rel":"d/f","do":"create","mounts":["d"],"top":@top,"was":{}},{"n":1,"root":"project","path":"@path","rel":"f","do":"create","mounts":["../outside"],"top":@top,"was":{}}]}
+{"k":"end","id":"a-1","state":"committed","done":[{"n":0,"now":@f}]}`,
+	"to another root": `{"k":"begin","id":"a-1","steps":[{"n":0,"root":"project","path":"@path","rel":"x","do":"rename","to":{"root":"other","path":"@path/..","rel":"outside"},"top":@top,"was":@f}]}
+{"k":"end","id":"a-1","state":"committed","done":[{"n":0,"now":@f}]}`,
 	"out of the root": `{"k":"begin","id":"a-1","steps":[{"n":0,"root":"project","path":"@path","rel":"../outside","do":"create","top":@top,"was":{}}]}
 {"k":"end","id":"a-1","state":"committed","done":[{"n":0,"now":@f}]}`,
 }

@@ -14,12 +14,16 @@ import (
 // astray says why the step's folder is not the one that it was made in. One
 // that an earlier step brings back is.
 func (v *view) astray(e *undo.Entered) string {
-	top, ok := v.roots.top(e.Root, e.Path)
+	for _, p := range e.Places() {
+		if top, ok := v.roots.top(p.Root, p.Path, e.Mounts); ok {
+			if why := e.Astray(p, top); why != "" {
+				return why
+			}
+		}
+	}
+	top, ok := v.roots.top(e.Root, e.Path, e.Mounts)
 	if !ok {
 		return ""
-	}
-	if why := e.Astray(top); why != "" {
-		return why
 	}
 	place := undo.Place{Root: e.Root, Path: e.Path, Rel: path.Dir(e.Rel)}
 	up, err := beneathTop(top, place.Rel)
@@ -65,7 +69,7 @@ func (v *view) final(e *undo.Entered) string {
 	default:
 		return ""
 	}
-	top, ok := v.roots.top(e.Root, e.Path)
+	top, ok := v.roots.top(e.Root, e.Path, e.Mounts)
 	if _, planned := v.states[e.Place]; !ok || planned || v.untold(e.Place) {
 		return ""
 	}

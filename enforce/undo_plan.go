@@ -207,36 +207,49 @@ func newView(x *undo.Index, l *undo.Log) *view {
 
 func (v *view) close() { v.roots.close() }
 
-// conflict is why what is there is not what the change left, "" where it is.
-func (v *view) conflict(e *undo.Entered) string {
+// conflict is why what is there is not what the change left, "" where it is. What
+// can't be looked at is an error.
+func (v *view) conflict(e *undo.Entered) (why string, err error) {
 	at := e.Place
 	if e.Do == undo.Rename {
 		at = *e.To
 	}
 	if why := v.astray(e); why != "" {
-		return why
+		return why, nil
 	}
-	now, known := v.at(at)
+	now, known, err := v.at(e, at)
+	if err != nil {
+		return "", err
+	}
 	none := now == (pathguard.Facts{})
 	switch {
 	case !known:
 	case e.Do == undo.Remove && !none:
-		return ruleTaken
+		return ruleTaken, nil
 	case e.Do != undo.Remove && none:
-		return "it is gone"
+		return "it is gone", nil
 	case !v.index.Left(e, now):
-		return ruleChanged
+		return ruleChanged, nil
 	}
 	if e.Do == undo.Rename {
-		if back, known := v.at(e.Place); known && back != (pathguard.Facts{}) {
-			return ruleTaken
+		back, known, err := v.at(e, e.Place)
+		if err != nil {
+			return "", err
+		}
+		if known && back != (pathguard.Facts{}) {
+			return ruleTaken, nil
 		}
 	}
-	return ""
+	return "", nil
 }
 
 func (v *view) check(e *undo.Entered) (problem, why string) {
-	if why := v.conflict(e); why != "" {
+	switch why, err := v.conflict(e); {
+	case fault.CodeOf(err) == fault.PathSymlink, fault.CodeOf(err) == fault.PathEscape:
+		return UndoConflict, ruleLink
+	case err != nil:
+		return UndoFailed, undo.RuleUnread + ": " + fault.As(err).Because()
+	case why != "":
 		return UndoConflict, why
 	}
 	if e.Image != "" && e.Do != undo.Create && !v.log.Present(e) {
@@ -251,23 +264,22 @@ func (v *view) check(e *undo.Entered) (problem, why string) {
 	return "", ""
 }
 
-// at is what a name leads to, false where that can't be told yet.
-func (v *view) at(p undo.Place) (pathguard.Facts, bool) {
+// at is what a name of the step leads to, unknown where that can't be told yet.
+func (v *view) at(e *undo.Entered, p undo.Place) (now pathguard.Facts, known bool, err error) {
 	if f, ok := v.states[p]; ok {
-		return f, true
+		return f, true, nil
 	}
 	if v.untold(p) {
-		return pathguard.Facts{}, false
+		return now, false, nil
 	}
-	n, ok := v.roots.top(p.Root, p.Path)
+	n, ok := v.roots.top(p.Root, p.Path, e.Mounts)
 	if !ok {
-		return pathguard.Facts{}, true
+		return now, false, &fault.Error{Code: fault.IOFailed, Resource: p.String(), Rule: "its root can't be opened"}
 	}
-	n, err := beneathTop(n, p.Rel)
-	if err != nil {
-		return pathguard.Facts{}, true
+	if n, err = beneathTop(n, p.Rel); err == nil {
+		now, err = undo.FactsOf(n)
 	}
-	return facts(n), true
+	return now, err == nil, err
 }
 
 // took notes what a name leads to once the step is taken back.

@@ -38,7 +38,7 @@ const (
 //
 // diff draws a change; without it all that goes and all that comes is shown.
 func (s *State) ShowUndo(p *UndoPlan, by Person, diff func(name string, before, after []byte) (text string, complete bool)) {
-	r := undoRun{state: s, by: by, index: p.index, gates: map[undo.Place]*Gate{}}
+	r := undoRun{state: s, by: by, index: p.index, gates: map[opening]*Gate{}}
 	defer r.close()
 	v := newView(p.index, s.undo)
 	defer v.close()
@@ -158,7 +158,7 @@ func (w *showing) after(e *undo.Entered, before content) content {
 
 // draw draws the change, unless its name tells that nobody is shown it.
 func (w *showing) draw(e *undo.Entered, before, after content) (text, unshown string) {
-	n, g, ok := w.name(e.Place)
+	n, g, ok := w.name(e, e.Place)
 	if !ok {
 		return "", noneBefore
 	}
@@ -191,23 +191,23 @@ func listed(g *Gate, n pathguard.Name) bool {
 	return slices.ContainsFunc([]core.Action{core.FSRead, core.FSWrite}, func(a core.Action) bool { return g.evaluate(a, n.Resource()).Class != "" })
 }
 
-// name is that of a place, opened as the undo itself would.
-func (w *showing) name(p undo.Place) (n pathguard.Name, g *Gate, ok bool) {
-	g, err := w.run.gate(p)
+// name is that of a step's place, opened as the undo itself would.
+func (w *showing) name(e *undo.Entered, p undo.Place) (n pathguard.Name, g *Gate, ok bool) {
+	g, err := w.run.gate(e)
 	if err != nil {
 		return n, nil, false
 	}
-	tops, err := g.o.Workspace.Parse(p.Root + "://")
-	if err != nil || len(tops) != 1 {
+	top, ok := g.top(p.Root)
+	if !ok {
 		return n, nil, false
 	}
-	n, err = beneathTop(tops[0], p.Rel)
+	n, err = beneathTop(top, p.Rel)
 	return n, g, err == nil
 }
 
 // there reads a file that is what the step left.
 func (w *showing) there(e *undo.Entered, at undo.Place) ([]byte, string) {
-	n, g, ok := w.name(at)
+	n, g, ok := w.name(e, at)
 	if !ok {
 		return nil, noneBefore
 	}

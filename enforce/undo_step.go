@@ -31,6 +31,7 @@ const (
 	ruleImageGone    = "what was there before is no longer kept: it was removed by the bounds, or by somebody"
 	ruleImageChanged = "what was kept of it was changed since"
 	ruleChanged      = "it changed since"
+	ruleLink         = "a folder of its name is a link now"
 	ruleTaken        = "something has the name now"
 )
 
@@ -78,7 +79,7 @@ func (b *takeBack) choose(c *crossing) {
 func (b *takeBack) check(ctx context.Context, c *crossing) error {
 	for i := range c.operands {
 		if o := &c.operands[i]; o.name.String() != o.spelling {
-			return b.conflict(o, "a folder of its name is a link now")
+			return b.conflict(o, ruleLink)
 		}
 	}
 	last := &c.operands[len(c.operands)-1] // the name that it had: of a rename the second

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -99,6 +100,9 @@ func (r *Root) Name() string { return r.name }
 
 // Alias returns the alias scheme, "" for none.
 func (r *Root) Alias() string { return r.opts.Alias }
+
+// Mounts returns the mount points beneath the root that may be entered.
+func (r *Root) Mounts() []string { return slices.Clone(r.opts.Mounts) }
 
 // Given returns the absolute path as it was given, links unresolved.
 func (r *Root) Given() string { return r.given }

@@ -138,7 +138,7 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, state.Close()) }() //nolint:contextcheck // an interrupt does not keep it from the disk
-	if err := state.Recover(ctx); err != nil {
+	if err := state.Settle(ctx); err != nil {
 		return err
 	}
 	plan, err := planned(env, state, sel)

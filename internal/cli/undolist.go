@@ -82,7 +82,7 @@ func (o *undoOptions) list(ctx context.Context, env *Env, all bool) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, state.Close()) }() //nolint:contextcheck // an interrupt does not keep it from the disk
-	_ = state.Recover(ctx)                                   // else what was killed is shown as still running
+	_ = state.Settle(ctx)                                    // else what was killed is shown as still running
 	limit := listDefault
 	if all {
 		limit = -1

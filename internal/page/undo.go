@@ -192,7 +192,7 @@ const maxSteps = 50
 
 // takeBack carries out a plan, if it is still the one that was shown.
 func (p *Page) takeBack(ctx context.Context, sel enforce.UndoSelect, shown string) (*notice, error) {
-	if err := p.o.State.Recover(ctx); err != nil {
+	if err := p.o.State.Settle(ctx); err != nil {
 		return nil, err
 	}
 	u, err := p.planOf(sel)

@@ -73,6 +73,7 @@ func TestEveryBindingCounts(t *testing.T) {
 		"tree": func(b *Binding) { b.Tree = "x" },
 		"root": func(b *Binding) { b.Roots[0].Name = "x" }, "folder": func(b *Binding) { b.Roots[0].Path = "/b/p" },
 		"directory": func(b *Binding) { b.Roots[0].ID = "1:3" },
+		"mounts":    func(b *Binding) { b.Mounts = map[string][]string{"project": {"m"}} },
 	}
 	leaves := 0 // a new field needs a case
 	var count func(reflect.Type)

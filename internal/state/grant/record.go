@@ -71,6 +71,9 @@ type Binding struct {
 	// itself: no pattern may cover it.
 	Private bool   `json:"private,omitempty"`
 	Policy  string `json:"policy"`
+	// Mounts are the mount points beneath the roots that may be entered, by their
+	// names.
+	Mounts map[string][]string `json:"mounts,omitempty"`
 }
 
 // Destructive reports whether the effect can't be taken back, or isn't known:

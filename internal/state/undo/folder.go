@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
 )
 
@@ -81,20 +82,29 @@ func (x *Index) folder(f Folder) Folder {
 	return f
 }
 
-// The reasons why a step's place is not the one that it was made in.
+// The reasons why a step's place is not the one that it was made in, or nobody
+// can tell.
 const (
 	RuleLeads  = "the path of its root leads elsewhere now"
 	RuleRoot   = "another folder stands where its root was"
 	RuleFolder = "the folder that it was in is another one now"
+	RuleUnread = "it can't be looked at"
+	RuleUntold = "the journal doesn't say which folder its other root was"
 )
 
-// Astray says why what a root's name leads to is not the root that the step was
-// made beneath, "" if it is.
-func (s *Step) Astray(top pathguard.Name) string {
+// Astray says why what the name of a place's root leads to is not the root that
+// the step was made beneath, "" if it is.
+func (s *Step) Astray(p Place, top pathguard.Name) string {
+	was, other := s.Top, p.Root != s.Root || p.Path != s.Path
+	if other {
+		was = s.ToTop
+	}
 	switch {
-	case top.Root().Resolved() != s.Path:
+	case top.Root().Resolved() != p.Path:
 		return RuleLeads
-	case !s.Top.same(FolderOf(top)):
+	case other && was == (Folder{}): // it is older than that field
+		return RuleUntold
+	case !was.same(FolderOf(top)):
 		return RuleRoot
 	}
 	return ""
@@ -117,10 +127,10 @@ func planEmpty(t *pathguard.Target, undoes bool) string {
 	return ""
 }
 
-// resolve is the name of a place, judged by nobody: it is only looked at, and
-// changed only where the journal says that we were.
-func resolve(open OpenRoot, p Place) (pathguard.Name, bool) {
-	n, ok := open(p.Root, p.Path)
+// resolve is the name of one of the step's places, judged by nobody: it is only
+// looked at, and changed only where the journal says that we were.
+func (s *Step) resolve(open OpenRoot, p Place) (pathguard.Name, bool) {
+	n, ok := open(p.Root, p.Path, s.Mounts)
 	if !ok || n.Root().Missing() {
 		return n, false
 	}
@@ -133,14 +143,24 @@ func resolve(open OpenRoot, p Place) (pathguard.Name, bool) {
 	return n, true
 }
 
-// seen is what a name leads to; nothing is seen as such.
-func seen(n pathguard.Name) (pathguard.Facts, bool) {
+// FactsOf are what a name leads to now, zero for nothing. What can't be looked at
+// is an error.
+func FactsOf(n pathguard.Name) (f pathguard.Facts, err error) {
 	info, err := n.Lstat()
-	switch {
-	case err == nil:
-		return info.Fingerprint.Facts(), true
-	case errors.Is(err, fs.ErrNotExist):
-		return pathguard.Facts{}, true
+	if err == nil {
+		return info.Fingerprint.Facts(), nil
 	}
-	return pathguard.Facts{}, false
+	if fault.CodeOf(err) == fault.PathSymlink { // or a name that is only spelled alike
+		var t *pathguard.Target
+		if t, err = n.PinEntry(); err == nil {
+			defer t.Close()
+			if t.Exists() {
+				f = t.Fingerprint().Facts()
+			}
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return f, err
 }

@@ -92,13 +92,48 @@ func TestOddJournals(t *testing.T) {
 	}
 	must(t, l.compact())
 	must(t, Follow(l.dir).Poll())
-	must(t, l.Recover(t.Context(), func(string, string) (pathguard.Name, bool) { return pathguard.Name{}, false }))
+	must(t, l.Recover(t.Context(), func(string, string, []string) (pathguard.Name, bool) { return pathguard.Name{}, false }))
 	if _, err := l.write(oneChange("p-2")); err != nil {
 		t.Error(err)
 	}
 	for _, name := range want {
 		if _, err := os.Lstat(l.join(name)); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestValidMounts: a line with mount points that don't lead to its names is none
+// of ours, and one without them is read.
+func TestValidMounts(t *testing.T) {
+	to := &Place{"other", "/o", "n/to"}
+	for _, tc := range []struct {
+		mounts []string
+		do     Do
+		want   bool
+	}{
+		{nil, Remove, true},
+		{[]string{"m", "m/d"}, Remove, true},
+		{[]string{"m/d/f"}, Remove, true},
+		{[]string{"m", "n"}, Rename, true},
+		{[]string{"n"}, Remove, false},
+		{[]string{"m", "m"}, Remove, false},
+		{[]string{""}, Remove, false},
+		{[]string{"."}, Remove, false},
+		{[]string{"../m"}, Remove, false},
+		{[]string{"/m"}, Remove, false},
+		{[]string{"m/"}, Remove, false},
+		{[]string{"m/../m"}, Remove, false},
+		{[]string{"m\x00"}, Remove, false},
+		{[]string{"m/d/f/g"}, Remove, false},
+	} {
+		s := Step{Place: Place{"project", "/p", "m/d/f"}, Do: tc.do, Mounts: tc.mounts}
+		if tc.do == Rename {
+			s.To = to
+		}
+		text := appendLine(nil, line{Kind: kindBegin, ID: "a-1", Steps: []Step{s}})
+		if _, ok := parseLine(text[:len(text)-1]); ok != tc.want {
+			t.Errorf("%q: %t", tc.mounts, ok)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/pathguard"
 )
 
@@ -60,20 +61,42 @@ func (p Place) Near(path string) bool {
 type Step struct {
 	N int `json:"n"`
 	Place
-	Do    Do              `json:"do"`
-	To    *Place          `json:"to,omitempty"`    // of a rename
-	Top   Folder          `json:"top,omitzero"`    // which directory the root is
-	Up    Folder          `json:"up,omitzero"`     // and the one that the name is in, zero for one that is made with it
-	Was   pathguard.Facts `json:"was"`             // what is there before, zero for nothing
-	How   How             `json:"how,omitempty"`   // what is displaced is kept
-	Image string          `json:"image,omitempty"` // under this name
-	Held  pathguard.Facts `json:"held,omitzero"`   // what the image was before an exchange
-	Like  *pathguard.Like `json:"like,omitempty"`  // beside the content of a copy
-	Size  int64           `json:"size,omitempty"`  // bytes that the image counts for
-	Added int64           `json:"added,omitempty"` // bytes that an append adds, or a truncate takes
-	Temp  string          `json:"temp,omitempty"`  // the unfinished file beside it
-	File  uint64          `json:"file,omitempty"`  // inode of that
-	Of    *Ref            `json:"of,omitempty"`    // the step that this one takes back
+	Do    Do     `json:"do"`
+	To    *Place `json:"to,omitempty"`    // of a rename
+	Top   Folder `json:"top,omitzero"`    // which directory the root is
+	ToTop Folder `json:"to_top,omitzero"` // and the root of To, where that is another one
+	Up    Folder `json:"up,omitzero"`     // and the one that the name is in, zero for one that is made with it
+	// Mounts are those mount points which its roots may enter that the names are
+	// beneath.
+	Mounts []string        `json:"mounts,omitempty"`
+	Was    pathguard.Facts `json:"was"`             // what is there before, zero for nothing
+	How    How             `json:"how,omitempty"`   // what is displaced is kept
+	Image  string          `json:"image,omitempty"` // under this name
+	Held   pathguard.Facts `json:"held,omitzero"`   // what the image was before an exchange
+	Like   *pathguard.Like `json:"like,omitempty"`  // beside the content of a copy
+	Size   int64           `json:"size,omitempty"`  // bytes that the image counts for
+	Added  int64           `json:"added,omitempty"` // bytes that an append adds, or a truncate takes
+	Temp   string          `json:"temp,omitempty"`  // the unfinished file beside it
+	File   uint64          `json:"file,omitempty"`  // inode of that
+	Of     *Ref            `json:"of,omitempty"`    // the step that this one takes back
+}
+
+// Places are those of its names.
+func (s *Step) Places() []Place {
+	if s.To == nil {
+		return []Place{s.Place}
+	}
+	return []Place{s.Place, *s.To}
+}
+
+// Enter notes which mount points, those that its root may enter, a place of the
+// step is beneath.
+func (s *Step) Enter(p Place, mounts []string) {
+	for _, m := range mounts {
+		if above(m, p.Rel) && !slices.Contains(s.Mounts, m) {
+			s.Mounts = append(s.Mounts, m)
+		}
+	}
 }
 
 // Ref names a step.
@@ -185,8 +208,20 @@ func (s *Step) valid() bool {
 		return false
 	}
 	return s.N >= 0 && s.Root != "" && s.Rel != "" && (s.Do == Rename) == (s.To != nil) &&
-		plain(s.Image) && plain(s.Temp) && (s.Of == nil || word(s.Of.ID)) &&
+		s.validMounts() && plain(s.Image) && plain(s.Temp) && (s.Of == nil || word(s.Of.ID)) &&
 		s.Size >= 0 && s.Added >= 0 && s.Was.Size >= 0 && s.Held.Size >= 0
+}
+
+// validMounts refuses what is no mount point on the way to one of the names, and
+// more than there can be.
+func (s *Step) validMounts() bool {
+	for i, m := range s.Mounts {
+		within := func(p Place) bool { return above(m, p.Rel) }
+		if m == "" || !core.Canonical(m) || !slices.ContainsFunc(s.Places(), within) || slices.Contains(s.Mounts[:i], m) {
+			return false
+		}
+	}
+	return true
 }
 
 // may is false for a file that such a step can't leave.

@@ -9,31 +9,33 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
 )
 
 const (
-	// orphanAge is how old an image without a change has to be before it is
-	// removed: its line may be on its way.
-	orphanAge = time.Hour
-
-	whyOther  = "it is neither what it was nor what it should have become"
-	whyMade   = "who made this folder can't be told: the call that was about to ended before it said so"
-	whyUnread = "it can't be looked at"
+	whyOther = "it is neither what it was nor what it should have become"
+	whyMade  = "who made this folder can't be told: the call that was about to ended before it said so"
 )
 
-// OpenRoot returns the name of a root that lies at a path, false for one that
-// can't be opened.
-type OpenRoot func(root, path string) (pathguard.Name, bool)
+// OpenRoot returns the name of a root that lies at a path and may enter these
+// mount points, false for one that can't be opened.
+type OpenRoot func(root, path string, mounts []string) (pathguard.Name, bool)
 
-// Recover looks after the changes of processes that ended in the midst of one:
-// it finds out what is there, finishes moving what was displaced, removes the
-// unfinished file, and writes down how it ended. Then it removes what is too
-// old, and images that belong to nothing.
+// Recover is Settle, and then removes what is too old.
 func (l *Log) Recover(ctx context.Context, open OpenRoot) error {
+	return l.recover(ctx, open, l.tidy)
+}
+
+// Settle looks after the changes of processes that ended in the midst of one: it
+// finds out what is there, finishes moving what was displaced, removes the
+// unfinished file, and writes down how it ended. Nothing that is kept is removed.
+func (l *Log) Settle(ctx context.Context, open OpenRoot) error {
+	return l.recover(ctx, open, func(*Index) error { return nil })
+}
+
+func (l *Log) recover(ctx context.Context, open OpenRoot, then func(*Index) error) error {
 	if _, err := os.Lstat(l.join()); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -65,7 +67,7 @@ func (l *Log) Recover(ctx context.Context, open OpenRoot) error {
 			return err
 		}
 	}
-	return l.tidy(x)
+	return then(x)
 }
 
 func prefix(id string) string {
@@ -121,17 +123,31 @@ func (t *Txn) open() (groups []int) {
 // that is not mounted, say, or another folder stands in its place.
 func (t *Txn) away(first int, open OpenRoot) bool {
 	for _, e := range t.groups[first] {
-		if top, ok := open(e.Root, e.Path); !ok || top.Root().Missing() || e.Astray(top) != "" {
-			return true
+		for _, p := range e.Places() {
+			top, ok := open(p.Root, p.Path, e.Mounts)
+			if !ok || top.Root().Missing() {
+				return true
+			}
+			if why := e.Astray(p, top); why != "" && why != RuleUntold {
+				return true
+			}
 		}
-		if e.To == nil {
-			continue
-		}
-		if top, ok := open(e.To.Root, e.To.Path); !ok || top.Root().Missing() || top.Root().Resolved() != e.To.Path {
+		if e.unmounted(open) {
 			return true
 		}
 	}
 	return false
+}
+
+// unmounted reports a name beneath a mount point whose folder is not the one that
+// it was in: what was mounted there may be back at the next start.
+func (s *Step) unmounted(open OpenRoot) bool {
+	if len(s.Mounts) == 0 || s.Up == (Folder{}) {
+		return false
+	}
+	n, ok := s.resolve(open, s.Place)
+	up, beneath := n.Parent()
+	return !ok || !beneath || !s.Up.same(FolderOf(up))
 }
 
 // scene is what is there now of a step.
@@ -152,7 +168,7 @@ type scene struct {
 func (l *Log) settle(store *pathguard.Store, e *Entered, open OpenRoot) (State, pathguard.Facts, string) {
 	s := scene{l: l, store: store, e: e}
 	if !s.look(open) {
-		return Attention, s.cur, whyUnread
+		return Attention, s.cur, RuleUnread
 	}
 	state := Attention
 	switch e.Do {
@@ -202,10 +218,11 @@ func (s *scene) left() pathguard.Facts {
 
 // look is false where something can't be seen.
 func (s *scene) look(open OpenRoot) (ok bool) {
-	if s.name, ok = resolve(open, s.e.Place); !ok {
+	if s.name, ok = s.e.resolve(open, s.e.Place); !ok {
 		return false
 	}
-	if s.cur, ok = seen(s.name); !ok {
+	var err error
+	if s.cur, err = FactsOf(s.name); err != nil {
 		return false
 	}
 	up, ok := s.name.Parent()
@@ -213,17 +230,17 @@ func (s *scene) look(open OpenRoot) (ok bool) {
 		return false
 	}
 	if s.e.To != nil {
-		to, ok := resolve(open, *s.e.To)
+		to, ok := s.e.resolve(open, *s.e.To)
 		if !ok {
 			return false
 		}
-		if s.to, ok = seen(to); !ok {
+		if s.to, err = FactsOf(to); err != nil {
 			return false
 		}
 	}
 	if ok && strings.HasPrefix(s.e.Temp, ".postern-tmp-") {
 		if s.temp, _ = up.Join(s.e.Temp); s.temp != (pathguard.Name{}) {
-			if s.beside, ok = seen(s.temp); !ok {
+			if s.beside, err = FactsOf(s.temp); err != nil {
 				return false
 			}
 		}

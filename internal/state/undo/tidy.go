@@ -10,8 +10,9 @@ import (
 	"github.com/postern-gate/postern/core/pathguard"
 )
 
-// tidy removes what is older than Options.Keep, and images that no journal
-// knows, and counts what is left.
+// tidy removes what is older than Options.Keep, and counts what is left. An image
+// that no journal knows goes no sooner: its line may be one that can't be read,
+// and it the only one of its kind.
 func (l *Log) tidy(x *Index) error {
 	all, err := l.list()
 	if err != nil {
@@ -32,7 +33,7 @@ func (l *Log) tidy(x *Index) error {
 	}
 	for _, k := range all {
 		name := strings.TrimSuffix(k.path[strings.LastIndexByte(k.path, os.PathSeparator)+1:], pathguard.OldSuffix)
-		if !known[name] && (k.at.Before(old) || k.at.Before(l.now().Add(-orphanAge))) {
+		if !known[name] && k.at.Before(old) {
 			_ = remove(k.path)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -123,8 +124,8 @@ func TestRoomShared(t *testing.T) {
 	}
 }
 
-// TestTidy: what is too old, and what belongs to nothing, goes; what may be on
-// its way stays.
+// TestTidy: what is too old goes at a start, whether or not a journal knows it,
+// and nothing else; where somebody only looks, nothing goes.
 func TestTidy(t *testing.T) {
 	l := openLog(t, t.TempDir(), Options{Total: 1000, Keep: 14 * 24 * time.Hour})
 	young := image(t, l, "p-1", time.Minute, 1)
@@ -137,11 +138,22 @@ func TestTidy(t *testing.T) {
 	oldJournal := l.join("0000000000000000-1" + journalSuffix)
 	must(t, os.WriteFile(oldJournal, nil, 0o600))
 	must(t, os.Chtimes(oldJournal, time.Time{}, time.Now().Add(-15*24*time.Hour)))
-	must(t, l.Recover(t.Context(), func(string, string) (pathguard.Name, bool) { return pathguard.Name{}, false }))
-	if !exists(young) || exists(orphan) || exists(old) || !exists(known) || exists(oldJournal) {
-		t.Error(exists(young), exists(orphan), exists(old), exists(known), exists(oldJournal))
+	all := func() (there []bool) {
+		for _, path := range []string{young, orphan, known, old, oldJournal} {
+			there = append(there, exists(path))
+		}
+		return there
 	}
-	if have, ok := l.readRoom(); !ok || have != (counters{2, 2}) {
+	away := func(string, string, []string) (pathguard.Name, bool) { return pathguard.Name{}, false }
+	must(t, l.Settle(t.Context(), away))
+	if there := all(); slices.Contains(there, false) {
+		t.Error("who looks:", there)
+	}
+	must(t, l.Recover(t.Context(), away))
+	if there := all(); !slices.Equal(there, []bool{true, true, true, false, false}) {
+		t.Error("a start:", there)
+	}
+	if have, ok := l.readRoom(); !ok || have != (counters{3, 3}) {
 		t.Errorf("%+v %t", have, ok)
 	}
 	x, err := l.Read()
