@@ -140,25 +140,36 @@ func (s *search) one(dir string) (below []string) {
 	return below
 }
 
-// link holds what a link leads to, and returns that if it is another folder.
+// link holds what a link leads to, by each step, and returns that if it is
+// another folder.
 func (s *search) link(path string) []string {
 	spelled, there := s.follow(path)
 	end := spelled[len(spelled)-1]
-	for _, dir := range s.held {
-		if beneath(dir, end) {
-			return nil
-		}
-		if beneath(end, dir) { // to hold it would hold everything
-			s.over = true
-			return nil
+	for _, p := range spelled {
+		if s.apart(p) {
+			s.found = append(s.found, p)
 		}
 	}
-	s.found = append(s.found, spelled...)
-	if !there || !isDir(end) {
+	if !there || !s.apart(end) || !isDir(end) {
 		return nil
 	}
 	s.held = append(s.held, end)
 	return []string{end}
+}
+
+// apart reports whether a path is to be held by itself: not what lies in a folder
+// that is held, nor one above, which would hold everything.
+func (s *search) apart(path string) bool {
+	for _, dir := range s.held {
+		if beneath(dir, path) {
+			return false
+		}
+		if beneath(path, dir) {
+			s.over = true
+			return false
+		}
+	}
+	return true
 }
 
 // entriesOf returns the first entries of a folder and whether there are more. Nothing

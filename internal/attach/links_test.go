@@ -100,9 +100,11 @@ func TestLinksOfLinks(t *testing.T) {
 	d.link(d.home(".codex/loop"), "loop")
 	d.link(d.home(".codex/through"), "through/more")
 	d.link(d.home(".codex/again"), d.home(".codex"))
+	d.link(d.home(".codex/own"), d.at("way"))
+	d.link(d.at("way"), d.home(".codex/config.json"))
 	d.link(d.home(".kiro/agents"), d.at("kiro"))
 	d.link(d.at("kiro/back"), d.at("kiro"))
-	for _, name := range []string{"current/opencode", "v1/opencode", "shared/x.ts", "hop", "real", "kiro", "current/Claude", "v1/Claude"} {
+	for _, name := range []string{"current/opencode", "v1/opencode", "shared/x.ts", "hop", "real", "way", "kiro", "current/Claude", "v1/Claude"} {
 		if got := d.entries(name); !slices.Contains(got, agents) {
 			t.Errorf("%s belongs to %q", name, got)
 		}
