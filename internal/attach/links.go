@@ -130,11 +130,11 @@ func (s *search) one(dir string) (below []string) {
 	s.left -= len(entries)
 	s.over = s.over || more || err != nil && !errors.Is(err, fs.ErrNotExist)
 	for _, e := range entries {
-		switch path := filepath.Join(dir, e.Name()); {
+		switch {
 		case e.Type()&fs.ModeSymlink != 0:
-			below = append(below, s.link(path)...)
+			below = append(below, s.link(filepath.Join(dir, e.Name()))...)
 		case e.IsDir() && !kept(e.Name()):
-			below = append(below, path)
+			below = append(below, filepath.Join(dir, e.Name()))
 		}
 	}
 	return below
