@@ -247,9 +247,11 @@ type Reason struct {
 type Verdict struct {
 	Decision Decision
 	Reason   Reason
-	// Class is the entry of a built-in list that the file belongs to, "" for
-	// none. A record doesn't spell out the name of such a file, be it allowed.
-	Class string
+	// List is the entry of a built-in list that the file belongs to, "" for none, be
+	// the entry lifted; of what runs by itself and may be looked at without a
+	// question it isn't told. Class is the same of the list of secrets alone: a
+	// record doesn't spell out the name of such a file, be it allowed.
+	List, Class string
 }
 
 // String returns file:line:column, or "" for the zero position.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/policy"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/spell"
 	"github.com/postern-gate/postern/internal/state/grant"
@@ -89,14 +90,8 @@ func (a *Approvals) process(ctx context.Context) (string, error) {
 
 // permission is a yes that was found or given.
 type permission struct {
-	a  *Approvals
-	id string
-	// once: what the objects hold counts too.
-	once bool
-}
-
-func (a *Approvals) permission(g *grant.Grant) *permission {
-	return &permission{a, g.ID, g.Kind == grant.Once}
+	a *Approvals
+	g *grant.Grant
 }
 
 // Approve looks for a yes, and else asks: it waits where somebody is there, and
@@ -117,7 +112,7 @@ func (a *Approvals) Approve(ctx context.Context, q *Question) (Permission, error
 	case found.Paused:
 		return nil, q.paused(b.Agent, grant.PausedRule)
 	case found.Grant != nil:
-		return a.permission(found.Grant), nil
+		return &permission{a, found.Grant}, nil
 	case found.No != nil:
 		return nil, q.denied(found.No, "a person said no to the same question at "+found.No.Given.Wall.Local().Format(time.TimeOnly))
 	case q.DryRun:
@@ -149,7 +144,7 @@ func (a *Approvals) ask(ctx context.Context, q *Question, b *grant.Binding, stal
 		case answer.Kind == grant.No:
 			return nil, q.denied(answer, saidNo)
 		default:
-			return a.permission(answer), nil
+			return &permission{a, answer}, nil
 		}
 	}
 	code := fault.PolicyAsk
@@ -233,15 +228,18 @@ func (q *Question) telling(id string, most time.Duration) (tick func()) {
 // Spend uses the yes.
 func (p *permission) Spend(ctx context.Context, now *Question) (string, error) {
 	b, err := p.a.binding(ctx, now)
-	if err == nil && p.once {
+	if err == nil && p.g.Kind == grant.Once { // what the objects hold counts too
 		err = now.hash(b)
 	}
 	if err != nil {
 		return "", err
 	}
-	t, err := p.a.store.Spend(ctx, p.id, b, now.Corr)
+	t, err := p.a.store.Spend(ctx, p.g.ID, b, now.Corr)
 	return t.Corr(), err
 }
+
+// Reaches is no of what a pattern doesn't name.
+func (p *permission) Reaches(r core.Resource) bool { return p.g.Reaches(r.String()) }
 
 // binding is the question as the store keeps it, without what the objects hold.
 func (a *Approvals) binding(ctx context.Context, q *Question) (*grant.Binding, error) {
@@ -249,7 +247,7 @@ func (a *Approvals) binding(ctx context.Context, q *Question) (*grant.Binding, e
 	b := &grant.Binding{
 		Asker:  grant.Asker{Agent: s.Agent, Session: q.HostSession, Host: q.HostSession != "", Source: s.Source},
 		Server: q.Server, Tool: q.Tool, Class: q.Class.String(), Arguments: q.Arguments,
-		More: q.More, Tree: q.Tree, Policy: q.Policy,
+		More: q.More, Tree: q.Tree, Private: q.Listed, Policy: q.Policy,
 	}
 	if !b.Host {
 		var err error
@@ -264,7 +262,6 @@ func (a *Approvals) binding(ctx context.Context, q *Question) (*grant.Binding, e
 	}
 	for _, o := range q.Operations {
 		b.Operations = append(b.Operations, grant.Operation{Action: o.Action.String(), Resource: o.Resource.String(), List: o.List})
-		b.Private = b.Private || o.List != ""
 	}
 	for _, o := range q.Objects {
 		b.Objects = append(b.Objects, grant.Object{Name: o.Resource.String(), State: o.State})
@@ -351,7 +348,10 @@ func (s *State) noteAs(source string) func(grant.Note) error {
 			o := n.For.Operations[0]
 			e.Action, _ = core.ParseAction(o.Action)
 			root, name, _ := strings.Cut(o.Resource, "://")
-			e.Resource, e.Class, e.File = core.File(root, name), o.List, e.Action.IsFile()
+			e.Resource, e.File = core.File(root, name), e.Action.IsFile()
+			if !policy.RunsByItself(o.List) { // such a name is no secret
+				e.Class = o.List
+			}
 		}
 		person := n.Event != grant.Asked && n.Event != grant.Spent && n.Event != grant.Expired && n.Event != "withdrawn"
 		return s.Record(e, person)

@@ -699,6 +699,7 @@ type reluctant struct {
 }
 
 func (r *reluctant) Approve(context.Context, *Question) (Permission, error) { return r, nil }
+func (r *reluctant) Reaches(core.Resource) bool                             { return true }
 func (r *reluctant) Spend(context.Context, *Question) (string, error) {
 	r.spent++
 	return "corr", r.spend()
@@ -780,7 +781,7 @@ type private struct{ rules }
 func (p private) Evaluate(q core.Request) core.Verdict {
 	v := p.rules.Evaluate(q)
 	if q.Resource.Name == ".env" {
-		v.Class = "dotenv"
+		v.List, v.Class = "dotenv", "dotenv"
 	}
 	return v
 }
@@ -790,6 +791,7 @@ type foreign struct{}
 
 func (foreign) Approve(context.Context, *Question) (Permission, error) { return foreign{}, nil }
 func (foreign) Spend(context.Context, *Question) (string, error)       { return "0123456789ab-1", nil }
+func (foreign) Reaches(core.Resource) bool                             { return true }
 
 // TestUnderAnothersID: a call whose question was asked by a process that has ended
 // since is not taken for one of the dead while it goes on.

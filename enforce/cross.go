@@ -40,6 +40,7 @@ type crossing struct {
 	verdict core.Verdict             // the strictest so far
 	decided core.Action              // the action that the verdict is about
 	classes map[core.Resource]string // of the names that no record spells out
+	listed  bool                     // a name belongs to a built-in list
 	asks    asks                     // what a person must be asked about
 	trial   bool                     // which of two ways is taken isn't known yet
 	tree    beneath                  // what goes with a folder
@@ -167,13 +168,14 @@ func (c *crossing) judged(a core.Action, r core.Resource, v core.Verdict) error 
 		}
 		c.classes[r] = v.Class
 	}
+	c.listed = c.listed || v.List != "" && !c.trial
 	if v.Decision < c.verdict.Decision || same || c.verdict.Reason.Step == core.StepNone {
 		c.verdict, c.decided = v, a
 	}
 	switch v.Decision {
 	case core.Ask:
 		if !c.trial {
-			c.asks.add(a, r, v.Class)
+			c.asks.add(a, r, v.List)
 		}
 		return nil
 	case core.Allow:

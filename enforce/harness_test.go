@@ -195,6 +195,9 @@ func (a *approver) Spend(_ context.Context, now *Question) (string, error) {
 	return "", nil
 }
 
+func (a *approver) Reaches(core.Resource) bool { return true }
+func (cutOff) Reaches(core.Resource) bool      { return true }
+
 // records are the lines about calls of a log.
 func records(t testing.TB, state string) (all []map[string]any) {
 	t.Helper()

@@ -38,6 +38,9 @@ type Permission interface {
 	// whose Spend fails has no effect. corr, unless empty, is what the records
 	// of the call have in common from here on.
 	Spend(ctx context.Context, now *Question) (corr string, err error)
+	// Reaches reports whether a yes to a look at a folder is one for this name
+	// beneath it too. The gate asks for those alone that the same rule asks about.
+	Reaches(core.Resource) bool
 }
 
 // Question is what a person is asked, and everything that a yes is bound to.
@@ -62,7 +65,10 @@ type Question struct {
 	// rest.
 	Operations []Operation
 	More       int
-	Objects    []Object
+	// Listed says that a name of the call belongs to a built-in list, be it asked
+	// about or not.
+	Listed  bool
+	Objects []Object
 	// Roots are the folders in which all of these lie, by name.
 	Roots []Root
 	// Mounts are the mount points beneath these that may be entered, by their names.
@@ -94,8 +100,8 @@ type Question struct {
 	NoWait bool
 }
 
-// Operation is something that the policy asks about. List is the built-in list
-// that the name belongs to, "" for none.
+// Operation is something that the policy asks about. List is the entry of a
+// built-in list that the name belongs to, "" for none.
 type Operation struct {
 	Action   core.Action
 	Resource core.Resource
@@ -109,7 +115,8 @@ type Root struct{ Name, Path, ID string }
 // Object is one of the things that the call is about, as it was seen.
 type Object struct {
 	Resource core.Resource
-	// State is the etag of what is there, or "absent", and the folder it is in.
+	// State is the etag of what is there, or "absent", and the folder it is in; of
+	// a directory that is listed, which one it is.
 	State string
 	read  func() (string, error)
 }
@@ -181,7 +188,7 @@ func (c *crossing) question() *Question {
 		Request: core.Request{Subject: c.gate.o.Subject, Action: c.action, Resource: about},
 		Server:  k.Server, Tool: cmp.Or(k.Tool, c.action.String()), Class: k.Class, HostSession: k.HostSession,
 		Operations: c.asks.list, More: len(c.asks.seen) - len(c.asks.list), Policy: c.gate.o.Decider.Version(),
-		DryRun: c.call.DryRun, Says: k.Says, Aside: k.Aside, Progress: k.Progress, NoWait: k.NoWait, Tree: c.tree.digest(), Change: c.change, Undo: c.takenBack(),
+		Listed: c.listed, DryRun: c.call.DryRun, Says: k.Says, Aside: k.Aside, Progress: k.Progress, NoWait: k.NoWait, Tree: c.tree.digest(), Change: c.change, Undo: c.takenBack(),
 	}
 	for i := range c.operands {
 		q.Objects = append(q.Objects, c.operands[i].object())
@@ -285,10 +292,14 @@ func (c *crossing) details() []Detail {
 	return all
 }
 
+// asFolder begins the state of a directory that is listed or searched: which one it
+// is, whatever is in it.
+const asFolder = "folder "
+
 func (o *operand) object() Object {
 	obj := Object{Resource: o.name.Resource(), State: cmp.Or(o.etag(), absent)}
-	if o.target == nil && o.file == nil && o.use != useFacts {
-		obj.State = "folder"
+	if o.dir != nil {
+		obj.State = asFolder + identity(undo.FolderIn(o.dir.Info()))
 	}
 	kind, size := pathguard.KindUnknown, int64(0)
 	switch {

@@ -11,8 +11,18 @@ import (
 
 // Open returns the judged file for reading; the caller closes it.
 func (g *Gate) Open(ctx context.Context, spelling string) (*pathguard.File, error) {
+	return g.openFor(ctx, spelling, readActions)
+}
+
+// OpenListed is Open for a call that lists what its path names, and reads it since
+// that is a file: both are judged, and asked about at once.
+func (g *Gate) OpenListed(ctx context.Context, spelling string) (*pathguard.File, error) {
+	return g.openFor(ctx, spelling, []core.Action{core.FSList, core.FSRead})
+}
+
+func (g *Gate) openFor(ctx context.Context, spelling string, actions []core.Action) (*pathguard.File, error) {
 	var file *pathguard.File
-	c := &crossing{action: core.FSRead, operands: []operand{{spelling: spelling, use: useFile, actions: readActions}}}
+	c := &crossing{action: core.FSRead, operands: []operand{{spelling: spelling, use: useFile, actions: actions}}}
 	c.perform = func(context.Context) error {
 		file, c.operands[0].file = c.operands[0].file, nil
 		return nil

@@ -70,7 +70,7 @@ func stillIs(ws *pathguard.Workspace, was grant.Object) bool {
 	}
 	ways := []use{useFacts}
 	switch {
-	case was.State == "folder":
+	case strings.HasPrefix(was.State, asFolder):
 		ways = []use{useDir}
 	case strings.Contains(was.State, " in "):
 		ways = []use{useEntry, useNewDirs}

@@ -22,6 +22,7 @@ type Walk struct {
 	gate *Gate
 	over *crossing
 	top  *operand
+	said *reach
 	left int
 
 	Hidden     int  // entries that the policy does not let be listed
@@ -35,7 +36,7 @@ type Walk struct {
 func (g *Gate) Walk(ctx context.Context, spelling string, limit int, visit func(*Walk, pathguard.Name) error) error {
 	c := &crossing{action: core.FSList, operands: []operand{{spelling: spelling, use: useDir, actions: listActions}}}
 	c.perform = func(ctx context.Context) error {
-		w := &Walk{ctx: ctx, gate: g, over: c, top: &c.operands[0], left: limit}
+		w := &Walk{ctx: ctx, gate: g, over: c, top: &c.operands[0], said: c.reach(), left: limit}
 		return visit(w, c.operands[0].name)
 	}
 	_, err := g.cross(ctx, c)
@@ -156,21 +157,20 @@ func (w *Walk) miss(err error) {
 	w.Unreadable++
 }
 
-// allowed reports whether the policy lets the entry be listed. What it asks
-// about is left out too: nobody was asked. A name that can't be spelled as a
-// resource is judged by how it would be drawn.
+// allowed reports whether the policy lets the entry be listed, or a person did. A
+// name that can't be spelled as a resource is judged by how it would be drawn.
 func (w *Walk) allowed(dir pathguard.Name, e pathguard.Entry) bool {
 	name, err := dir.Join(strings.ToValidUTF8(e.Name, "\uFFFD"))
 	if err != nil {
 		return true
 	}
-	return w.gate.evaluate(core.FSList, name.Resource()).Decision == core.Allow
+	return w.gate.lists(name, w.said)
 }
 
-// Kind is what lies under a name, unknown where nothing does or the policy
-// doesn't let it be listed.
+// Kind is what lies under a name, unknown where nothing does or it may not be
+// listed.
 func (w *Walk) Kind(name pathguard.Name) pathguard.Kind {
-	if w.gate.evaluate(core.FSList, name.Resource()).Decision != core.Allow {
+	if !w.gate.lists(name, w.said) {
 		return pathguard.KindUnknown
 	}
 	info, err := name.Lstat()

@@ -44,6 +44,7 @@ type Watch struct {
 	name    pathguard.Name
 	only    string // the one entry, of a watched file
 	decided core.Decision
+	said    *reach
 	tell    func(WatchEvent)
 
 	mu    sync.Mutex
@@ -88,7 +89,7 @@ func (g *Gate) Watch(ctx context.Context, spelling string, tell func(WatchEvent)
 		return nil
 	}
 	c.perform = func(context.Context) error {
-		w.name, w.decided = c.operands[0].name, c.verdict.Decision
+		w.name, w.decided, w.said = c.operands[0].name, c.verdict.Decision, c.reach()
 		return w.start(c.operands[0].info.Kind)
 	}
 	if _, err := g.cross(ctx, c); err != nil {
@@ -136,7 +137,7 @@ func (w *Watch) judge(e watch.Event) {
 		told = WatchEvent{WatchChanged, w.name}
 	default:
 		name, err := w.name.Join(strings.ToValidUTF8(e.Entry, "\uFFFD"))
-		if err != nil || w.gate.evaluate(core.FSList, name.Resource()).Decision != core.Allow {
+		if err != nil || !w.gate.lists(name, w.said) {
 			return
 		}
 		told = WatchEvent{WatchChanged, name}

@@ -138,6 +138,9 @@ func (n Name) OpenDir() (*Dir, error) {
 // Name returns the canonical name it was opened with.
 func (d *Dir) Name() Name { return d.name }
 
+// Info returns what was found of it when it was opened.
+func (d *Dir) Info() Info { return d.st.info() }
+
 // Entries returns up to max further entries, and io.EOF after the last.
 func (d *Dir) Entries(max int) ([]Entry, error) {
 	if max < 1 {

@@ -29,6 +29,9 @@ type Dir struct {
 // Name returns the canonical name it was opened with.
 func (d *Dir) Name() Name { return d.name }
 
+// Info returns what was found of it when it was opened.
+func (d *Dir) Info() Info { return d.st.info() }
+
 // Entries returns up to max further entries in the file system's order, and
 // io.EOF after the last. Memory is bounded by max, not by the directory. What
 // is added or removed meanwhile may or may not show.

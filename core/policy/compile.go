@@ -20,6 +20,7 @@ type Policy struct {
 	lifted  ruleset  // secrets that may be used and still are
 	private []string // names of the entries of secrets
 	runs    ruleset  // every action on a file but read, list, watch
+	freed   ruleset  // what runs by itself and may be changed
 	layers  []layer  // that of Config.Fallback is the last
 	ifMatch actionSet
 	confirm actionSet
@@ -64,6 +65,9 @@ func Compile(c Config) (*Policy, error) {
 	if err := p.compileBuiltin(c); err != nil {
 		return nil, err
 	}
+	if len(c.Lift) > 0 {
+		p.freed = freed(c)
+	}
 	layers := c.Layers
 	if c.Fallback != nil {
 		layers = append(slices.Clone(layers), *c.Fallback)
@@ -80,6 +84,14 @@ func Compile(c Config) (*Policy, error) {
 	p.require(c)
 	p.version = version(p, c)
 	return p, nil
+}
+
+// freed is what runs by itself of the entries that are lifted.
+func freed(c Config) ruleset {
+	var all Policy
+	_ = all.compileBuiltin(Config{Roots: c.Roots, Protected: c.Protected}) // nothing is lifted, so nothing is unknown
+	kept := func(r rule) bool { return !slices.Contains(c.Lift, r.reason.Builtin) }
+	return ruleset{slices.DeleteFunc(all.runs.rules, kept), true}
 }
 
 func (c *compiler) layer(in Layer) layer {

@@ -65,24 +65,46 @@ func (l *layer) compares(a core.Action) bool {
 // Evaluate decides the request and names the rule that decided: of several
 // equally strict ones that of the earliest step.
 func (p *Policy) Evaluate(r core.Request) core.Verdict {
-	v := p.decide(r)
-	switch by := v.Reason.Builtin; {
-	case by != "":
-		if slices.Contains(p.private, by) { // what runs by itself is no secret
-			v.Class = by
-		}
-	case p != nil && r.Action.IsFile():
-		v.Class = p.secret(r.Resource, v.Reason.Step == core.StepContainment) // which speaks before the lists
+	reason, contained := p.contain(r)
+	v := verdict(&reason)
+	if !contained && (p == nil || !r.Action.IsFile()) {
+		return v
+	}
+	q := p.query(r)
+	if contained {
+		v = p.decide(&q)
+	}
+	if q.kind == kindFile {
+		v.List, v.Class = p.belongs(&q, v.Reason)
 	}
 	return v
 }
 
-func (p *Policy) decide(r core.Request) core.Verdict {
-	if reason, ok := p.contain(r); !ok {
-		return core.Verdict{Decision: core.Deny, Reason: reason}
+// belongs returns the entry of a built-in list that the file belongs to, of those
+// that are lifted too, and the same again if it is of the list of secrets.
+func (p *Policy) belongs(q *query, by core.Reason) (list, class string) {
+	if by.Builtin != "" {
+		if slices.Contains(p.private, by.Builtin) { // what runs by itself is no secret
+			class = by.Builtin
+		}
+		return by.Builtin, class
 	}
-	q := p.query(r)
-	if deny := p.builtin(&q); deny != nil {
+	early := by.Step == core.StepContainment // it speaks before the lists
+	if class = p.secret(core.File(q.root, q.name), early); class != "" {
+		return class, class
+	}
+	r := p.freed.first(q)
+	if r == nil && looks(q.action) && by.Decision == core.Ask { // else a walk would pay for what nobody wants to know
+		r = p.runs.first(q)
+	}
+	if r != nil {
+		list = r.reason.Builtin
+	}
+	return list, ""
+}
+
+func (p *Policy) decide(q *query) core.Verdict {
+	if deny := p.builtin(q); deny != nil {
 		return verdict(&deny.reason)
 	}
 	base, narrow := opinion{decides: true}, opinion{}
@@ -90,7 +112,7 @@ func (p *Policy) decide(r core.Request) core.Verdict {
 		if p.layers[i].fallback && base.reason != nil {
 			break // somebody has decided, and it is the last one
 		}
-		o := p.layers[i].opine(&q)
+		o := p.layers[i].opine(q)
 		if o.decides {
 			base = base.stricter(o)
 		} else {

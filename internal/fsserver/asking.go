@@ -24,7 +24,7 @@ const ownServer = "postern"
 // asking is what a person is shown of the call, and a yes bound to, beside its
 // paths and what it writes.
 func (c *call) asking(ctx context.Context) enforce.Asking {
-	rating, _ := safety.OfTool(c.tool.name)
+	rating, _ := safety.OfCall(c.tool.name)
 	a := enforce.Asking{
 		Server: ownServer, Tool: c.tool.name, Class: rating.Class, HostSession: c.message.HostSession, Diff: edit.Diff,
 		NoWait: c.isLarge, Aside: func() func() error { return c.aside(ctx) }, Progress: c.personAsked,

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/enforce"
@@ -55,6 +56,7 @@ func (a *asker) Approve(ctx context.Context, q *enforce.Question) (enforce.Permi
 }
 
 func (a *asker) Spend(context.Context, *enforce.Question) (string, error) { return "", nil }
+func (a *asker) Reaches(core.Resource) bool                               { return true }
 
 func (w *world) asks(a *asker) *client {
 	w.Helper()

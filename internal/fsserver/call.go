@@ -225,7 +225,7 @@ func (s *server) late(c *call, began bool) mcpserver.Result {
 
 // changes reports whether the tool may change something.
 func (c *call) changes() bool {
-	rating, _ := safety.OfTool(c.tool.name)
+	rating, _ := safety.OfCall(c.tool.name)
 	return rating.Class != core.ReadOnly
 }
 

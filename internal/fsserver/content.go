@@ -69,7 +69,7 @@ func searchContent(ctx context.Context, c *call) (reply, error) {
 	defer cancel()
 	r, err := c.gather(ctx, s.walk)
 	if fault.CodeOf(err) == fault.IOFailed && !s.walk.began {
-		file, refused := c.gate.Open(ctx, c.args.path)
+		file, refused := c.gate.OpenListed(ctx, c.args.path)
 		switch {
 		case refused == nil:
 			defer file.Close()

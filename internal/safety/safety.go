@@ -77,6 +77,21 @@ func OfTool(name string) (Rating, bool) {
 	return OfAction(core.ToolCall), false
 }
 
+// methods rates what our server is asked to do with a path beside its tools.
+var methods = map[string]Rating{
+	"resources/read":      readOnly,
+	"resources/subscribe": readOnly,
+}
+
+// OfCall rates one of our tools, or another method of the server. Any other name is
+// destructive in every way.
+func OfCall(name string) (Rating, bool) {
+	if r, ok := methods[name]; ok {
+		return r, true
+	}
+	return OfTool(name)
+}
+
 // Preconditions is what a call says of itself.
 type Preconditions struct {
 	Confirm bool   // the caller's own confirm: an accident guard, not oversight

@@ -65,6 +65,10 @@ func (g *Grant) allows(action string) bool {
 	return false
 }
 
+// Reaches reports whether a yes to a look at a folder is one for this name beneath
+// it too: of a pattern only where it names it.
+func (g *Grant) Reaches(resource string) bool { return g.Kind != Pattern || g.names(resource) }
+
 func (g *Grant) names(resource string) bool {
 	root, text, ok := strings.Cut(g.Pattern, "://")
 	of, name, named := strings.Cut(resource, "://")

@@ -30,8 +30,8 @@ type Asker struct {
 type Operation struct {
 	Action   string `json:"action"`
 	Resource string `json:"resource"`
-	// List is the built-in list that the name belongs to: no record of the log
-	// spells it out.
+	// List is the entry of a built-in list that the name belongs to. No record of
+	// the log spells out that of a secret.
 	List string `json:"list,omitempty"`
 }
 
@@ -67,8 +67,8 @@ type Binding struct {
 	Objects    []Object    `json:"objects"`
 	// Tree is the digest of everything beneath a folder that goes with it.
 	Tree string `json:"tree,omitempty"`
-	// Private says that a name belongs to a list of secrets or of what runs by
-	// itself: no pattern may cover it.
+	// Private says that a name of the call belongs to the list of secrets or of what
+	// runs by itself, lifted or not: no pattern may cover it.
 	Private bool   `json:"private,omitempty"`
 	Policy  string `json:"policy"`
 	// Mounts are the mount points beneath the roots that may be entered, by their

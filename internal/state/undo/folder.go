@@ -25,6 +25,11 @@ func FolderOf(n pathguard.Name) (f Folder) {
 	if err != nil || info.Kind != pathguard.KindDir {
 		return f
 	}
+	return FolderIn(info)
+}
+
+// FolderIn is the directory that these facts are of.
+func FolderIn(info pathguard.Info) (f Folder) {
 	facts := info.Fingerprint.Facts()
 	f.Dev, f.Ino = facts.Dev, facts.Ino
 	if !info.BirthTime.IsZero() {
