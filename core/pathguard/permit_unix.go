@@ -41,25 +41,24 @@ func (t *Target) mayReplace() error {
 	if err != nil {
 		return t.name.failure(err)
 	}
-	groups = append(groups, unix.Getegid())
-	if t.dirStat.mode&groupFromDir != 0 {
-		groups = append(groups, int(t.dirStat.gid))
-	}
+	groups = append(groups, unix.Getegid(), int(t.newGroup()))
 	if t.st.uid != uint32(unix.Geteuid()) || !slices.Contains(groups, int(t.st.gid)) {
 		return t.name.fault(fault.IOFailed, ruleOwner, unix.EPERM)
 	}
 	return nil
 }
 
+// newGroup is the group of what this process makes in the directory.
+func (t *Target) newGroup() uint32 {
+	if t.dirStat.mode&groupFromDir != 0 {
+		return t.dirStat.gid
+	}
+	return uint32(unix.Getegid())
+}
+
 // Ours reports whether the entry has the owner and the group that this process
 // would give another one in its place.
-func (t *Target) Ours() bool {
-	group := uint32(unix.Getegid())
-	if t.dirStat.mode&groupFromDir != 0 {
-		group = t.dirStat.gid
-	}
-	return t.st.uid == uint32(unix.Geteuid()) && t.st.gid == group
-}
+func (t *Target) Ours() bool { return t.st.uid == uint32(unix.Geteuid()) && t.st.gid == t.newGroup() }
 
 // mayTurn: the directory lets its entry come or go.
 func (t *Target) mayTurn() error { return t.refused(t.mayRename()) }
