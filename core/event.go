@@ -32,6 +32,7 @@ type Event struct {
 	Action   Action
 	Resource Resource // the caller's own spelling, unresolved, where no guard placed it
 	Verdict  Verdict
+	Folder   string // absolute: where the root of Resource is, or else the first root of who records; "" for none
 	Corr     string // one id for everything that belongs to one call
 	Policy   string // version of the policy that decided
 	Code     string // stable code of a refusal or failure, "" for success

@@ -90,7 +90,8 @@ const (
 
 // Gate is the boundary for one subject. It is safe for concurrent use.
 type Gate struct {
-	o Options
+	o      Options
+	folder string // of the first root, "" for none: what is beneath no root is told with it
 }
 
 // New returns a gate, or an error when a part is missing without which
@@ -118,7 +119,11 @@ func New(o Options) (*Gate, error) {
 	if s, ok := o.Recorder.(announcer); ok {
 		_ = s.announce(o.Workspace) // as long as there is space; an intent tries again
 	}
-	return &Gate{o: o}, nil
+	g := &Gate{o: o}
+	if roots := o.Workspace.Roots(); len(roots) > 0 {
+		g.folder = roots[0].Resolved()
+	}
+	return g, nil
 }
 
 // Workspace returns the roots that the gate guards.
@@ -135,7 +140,7 @@ func (g *Gate) asking() Asking {
 func (g *Gate) WithSubject(s core.Subject) *Gate {
 	o := g.o
 	o.Subject = s
-	return &Gate{o: o}
+	return &Gate{o, g.folder}
 }
 
 type systemClock struct{}

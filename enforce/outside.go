@@ -241,6 +241,9 @@ func (w *Outside) miss(why string) {
 // record writes one record. It is not waited for on disk.
 func (w *Outside) record(e core.Event) {
 	e.Time, e.Phase, e.Corr, e.Policy = time.Now(), core.PhaseOutside, w.id, w.o.Decider.Version()
+	if roots := w.o.Workspace.Roots(); e.Folder == "" && len(roots) > 0 {
+		e.Folder = roots[0].Resolved()
+	}
 	e.Subject = core.Subject{Source: WatcherSource, Session: prefixOf(w.id)}
 	if w.state.Record(e, false) != nil {
 		w.miss("the log could not be written")

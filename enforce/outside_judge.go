@@ -41,7 +41,7 @@ func (w *Outside) judge(key entryKey, p *unsettled, last bool) {
 	case p.made:
 		action = core.FSCreate
 	}
-	w.named(name.Resource(), action, why)
+	w.named(name, action, why)
 }
 
 // look finds what is there now, zero for nothing. It is false for what needs no
@@ -78,7 +78,8 @@ func (w *Outside) again(key entryKey, p *unsettled) {
 }
 
 // named records a name, as far as the policy and the bounds let it be told.
-func (w *Outside) named(r core.Resource, action core.Action, why string) {
+func (w *Outside) named(name pathguard.Name, action core.Action, why string) {
+	r := name.Resource()
 	v := w.o.Decider.Evaluate(core.Request{Subject: core.Subject{Source: WatcherSource}, Action: core.FSList, Resource: r})
 	now := time.Now()
 	w.bucket = min(float64(w.pace.named), w.bucket+now.Sub(w.filled).Seconds())
@@ -89,7 +90,7 @@ func (w *Outside) named(r core.Resource, action core.Action, why string) {
 	}
 	w.bucket--
 	w.record(core.Event{
-		Action: action, Resource: r, Class: v.Class, File: true, Verdict: core.Verdict{Reason: core.Reason{Why: why}},
+		Action: action, Resource: r, Folder: name.Root().Resolved(), Class: v.Class, File: true, Verdict: core.Verdict{Reason: core.Reason{Why: why}},
 		Outside: core.Outside{Event: string(audit.Outside)},
 	})
 }

@@ -48,7 +48,7 @@ func (c *crossing) write(phase core.Phase, f *fault.Error, sync bool) error {
 	e := core.Event{
 		Time: c.gate.o.Clock.Now(), Phase: phase, Subject: c.gate.o.Subject, Action: c.action,
 		Verdict: c.verdict, Corr: c.corr, Policy: c.gate.o.Decider.Version(),
-		Undoes: c.takesBack,
+		Undoes: c.takesBack, Folder: c.gate.folder,
 	}
 	e.Verdict.Class = "" // which is that of one name
 	if f != nil {
@@ -71,6 +71,10 @@ func (c *crossing) write(phase core.Phase, f *fault.Error, sync bool) error {
 	for i := range c.operands {
 		o := &c.operands[i]
 		e.Resource = o.recorded()
+		e.Folder = c.gate.folder
+		if r := o.name.Root(); r != nil {
+			e.Folder = r.Resolved()
+		}
 		e.Class, e.File = c.classes[e.Resource], true
 		if phase == core.PhaseIntent {
 			if e.Was = o.etag(); e.Was == "" {
@@ -108,7 +112,7 @@ func (g *Gate) Refuse(a core.Action, r core.Resource, f *fault.Error) error {
 	f.ID = newID()
 	return g.o.Recorder.Record(core.Event{
 		Time: g.o.Clock.Now(), Phase: core.PhaseDecision, Subject: g.o.Subject, Action: a, Resource: r,
-		Corr: f.ID, Policy: g.o.Decider.Version(), Code: f.Code.String(),
+		Folder: g.folder, Corr: f.ID, Policy: g.o.Decider.Version(), Code: f.Code.String(),
 		Verdict: core.Verdict{Reason: core.Reason{Step: core.StepContainment, Why: meaning(f.Code)}},
 	}, a.IsFile() && a.Mutates())
 }

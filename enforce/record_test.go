@@ -5,6 +5,7 @@ package enforce
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,9 @@ import (
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/policy"
+	"github.com/postern-gate/postern/internal/state/grant"
 )
 
 // TestIntentSaysWhatWas: an intent has the etag of each name that exists and
@@ -239,5 +242,80 @@ func TestNoChangeUnannounced(t *testing.T) {
 	w.must(os.Remove(filepath.Join(dir, "live"))) // control
 	if _, err := g.Write(t.Context(), "f", []byte("y"), Call{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRecordsSayTheFolder: a record says where the root of its name is, and of
+// what is beneath no root where the first one is.
+func TestRecordsSayTheFolder(t *testing.T) {
+	box, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, dir: filepath.Join(box, "a"), log: &log{}}
+	var roots []*pathguard.Root
+	for _, name := range []string{"a", "b"} {
+		w.must(os.Mkdir(filepath.Join(box, name), 0o755))
+		w.must(os.WriteFile(filepath.Join(box, name, name+".txt"), []byte("x"), 0o600))
+		w.must(os.Symlink(name, filepath.Join(box, "to-"+name)))
+		root, err := pathguard.OpenRoot(filepath.Join(box, "to-"+name), pathguard.Options{Name: name})
+		w.must(err)
+		defer root.Close()
+		roots = append(roots, root)
+	}
+	ws, err := pathguard.NewWorkspace(roots...)
+	w.must(err)
+	w.gate = w.open(rules{}, func(o *Options) { o.Workspace = ws })
+	ctx := t.Context()
+	tool := w.gate.Guard(Tool{Server: "s", Name: "t", Class: core.ReadOnly}, func(context.Context, ToolCall) (any, error) { return nil, nil })
+	for name, tt := range map[string]struct {
+		call func() error
+		want string
+	}{
+		"read":    {func() error { f, err := w.gate.Open(ctx, "b.txt"); w.must(f.Close()); return err }, "b"},
+		"move":    {func() error { _, err := w.gate.Move(ctx, "a://a.txt", "b://c.txt", Call{}); return err }, "a b a b"},
+		"missing": {func() error { _, err := w.gate.Open(ctx, "b://none"); return errorIsNot(err) }, "b"},
+		"outside": {func() error { _, err := w.gate.Open(ctx, "/none"); return errorIsNot(err) }, "a"},
+		"tool":    {func() error { _, err := tool(ctx, ToolCall{}); return err }, "a"},
+		"refused": {func() error { return w.gate.Refuse(core.ToolCall, core.Resource{Name: "x"}, &fault.Error{}) }, "a"},
+		"other subject": {func() error {
+			return w.gate.WithSubject(core.Subject{}).Refuse(core.ToolCall, core.Resource{Name: "x"}, &fault.Error{})
+		}, "a"},
+	} {
+		w.log.events = nil
+		w.must(tt.call())
+		var got []string
+		for _, e := range w.log.events {
+			rel, err := filepath.Rel(box, e.Folder)
+			w.must(err)
+			got = append(got, rel)
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: %q, want %s", name, got, tt.want)
+		}
+	}
+}
+
+// TestQuestionsSayTheFolder: what is asked and answered is told with the folder
+// that it is about, also by a person elsewhere.
+func TestQuestionsSayTheFolder(t *testing.T) {
+	d := newDesk(t, writes, nil)
+	_, err := d.call().Write(t.Context(), "new", []byte("x"), Call{})
+	if fault.CodeOf(err) != fault.PolicyAsk {
+		t.Fatal(err)
+	}
+	d.yes(d.person.Pending()[0].ID, grant.Answer{Kind: grant.Once})
+	_, err = d.call().Write(t.Context(), "new", []byte("x"), Call{})
+	d.must(err)
+	d.must(d.state.Problem()) // writes what is buffered
+	var events []string
+	for _, r := range records(t, d.state.Path()) {
+		events = append(events, fmt.Sprint(r["event"]))
+		if r["folder"] != d.gate.Workspace().Roots()[0].Resolved() {
+			t.Errorf("%v", r)
+		}
+	}
+	if got := strings.Join(events, " "); got != "asked refusal approved spent intent outcome" {
+		t.Error(got)
 	}
 }

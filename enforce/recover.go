@@ -132,7 +132,7 @@ func unknown(p audit.Pending, found string) core.Event {
 	return core.Event{
 		Time: time.Now(), Phase: core.PhaseUnknown,
 		Subject: core.Subject{Agent: p.Agent, Session: p.Session, Source: p.Source, Level: level},
-		Action:  action, Resource: core.Resource{Name: p.Resource, Resolved: true}, Corr: p.Corr, Policy: p.Policy, Found: found,
+		Action:  action, Resource: core.Resource{Name: p.Resource, Resolved: true}, Folder: p.Folder, Corr: p.Corr, Policy: p.Policy, Found: found,
 		Verdict: core.Verdict{Decision: core.Allow, Reason: core.Reason{
 			Decision: core.Allow, Why: "the process ended before it could record an outcome",
 		}},

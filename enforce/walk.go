@@ -209,7 +209,7 @@ func (w *Walk) Told(name pathguard.Name) error {
 	}
 	e := core.Event{
 		Time: o.Clock.Now(), Phase: core.PhaseDecision, Subject: o.Subject, Action: core.FSRead, Resource: name.Resource(),
-		Verdict: v, Corr: c.corr, Policy: o.Decider.Version(), Class: v.Class, File: true,
+		Verdict: v, Folder: name.Root().Resolved(), Corr: c.corr, Policy: o.Decider.Version(), Class: v.Class, File: true,
 	}
 	e.Verdict.Class = ""
 	if err := o.Recorder.Record(e, o.ReadsNeedAudit); err != nil && o.ReadsNeedAudit {

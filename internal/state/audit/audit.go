@@ -63,8 +63,10 @@ type Log struct {
 	pending *batch
 	spare   *batch // its memory is for the next batch
 	timer   *time.Timer
-	problem error // why the last commit failed
-	lost    int64 // calls that change nothing and could not be recorded
+	early   *time.Timer
+	earlyAt time.Time // no early write before
+	problem error     // why the last commit failed
+	lost    int64     // calls that change nothing and could not be recorded
 	closed  bool
 
 	// lead is held by the one goroutine that commits; it guards the rest.
@@ -142,9 +144,10 @@ func (b *batch) add(line []byte, f fate) {
 }
 
 // Record appends the event. With sync it returns once the line, and all before
-// it, is on disk. Without, the line is written within FlushAfter; while the
-// log can't be written, which is tried again each second, it returns why not,
-// so that the caller can apply its rule for reads.
+// it, is on disk. Without, the line is written within FlushAfter, and that of a
+// refusal or a failure within earlyEvery; while the log can't be written, which
+// is tried again each second, it returns why not, so that the caller can apply
+// its rule for reads.
 //
 // Errors are faults: audit.unwritable, or audit.broken and audit.truncated for
 // a log that doesn't go on from its last checkpoint.
@@ -163,6 +166,9 @@ func (l *Log) Record(e core.Event, sync bool) error {
 		l.giveUp(b)
 	}
 	l.schedule()
+	if e.Code != "" && !sync {
+		l.hurry()
+	}
 	l.mu.Unlock()
 	if sync || full && problem == nil {
 		return l.flush(b)
@@ -331,6 +337,9 @@ func (l *Log) Close() error {
 	l.closed = true
 	if l.timer != nil {
 		l.timer.Stop()
+	}
+	if l.early != nil {
+		l.early.Stop()
 	}
 	l.mu.Unlock()
 	var err error

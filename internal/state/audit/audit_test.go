@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/state"
 	"github.com/postern-gate/postern/internal/state/audit/seal"
 	"github.com/postern-gate/postern/internal/state/secret"
@@ -86,6 +87,29 @@ func event(name string) core.Event {
 		Verdict: core.Verdict{Decision: core.Allow, Reason: core.Reason{
 			Decision: core.Allow, Step: core.StepRule, Rule: "allow fs.write", Pos: core.Position{File: "policy.yaml", Line: 7, Column: 3},
 		}},
+	}
+}
+
+// TestFolder: a folder is told as long as names are, in printable ASCII, and the
+// beginning of a long one.
+func TestFolder(t *testing.T) {
+	long := "/" + strings.Repeat("d", 600)
+	for _, tt := range []struct {
+		hashed       bool
+		folder, want string
+	}{
+		{false, "/home/u/p", `,"folder":"/home/u/p"}`},
+		{false, "/\u00e4 \"\u202e", `,"folder":"/\u00e4 \"\u202e"}`},
+		{false, long, `,"folder":"/` + strings.Repeat("d", longName-65) + "...#"},
+		{false, "", `,"resource":"project://a"}`},
+		{true, "/home/u/p", `"}`},
+	} {
+		e := event("a")
+		e.Folder = tt.folder
+		line := string(encoder{key: make([]byte, 32), hashed: tt.hashed}.append(nil, e))
+		if !strings.Contains(line, tt.want) || tt.hashed && strings.Contains(line, "/home") {
+			t.Errorf("%s", line)
+		}
 	}
 }
 
@@ -207,6 +231,58 @@ func TestBuffered(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
+	})
+}
+
+// TestEarly: what was refused or failed is in the file at once, with what was
+// read before it, and a flood of it is a write an interval.
+func TestEarly(t *testing.T) {
+	call := func(code fault.Code) core.Event {
+		e := event("a")
+		if e.Phase = core.PhaseDecision; code != fault.OK {
+			e.Code = code.String()
+		}
+		return e
+	}
+	for name, tt := range map[string]struct {
+		then []fault.Code
+		want int
+	}{
+		"reads": {[]fault.Code{fault.OK, fault.OK}, 0}, "refused": {[]fault.Code{fault.OK, fault.PolicyDenied}, 2},
+		"failed": {[]fault.Code{fault.PathMissing}, 1}, "a read after it": {[]fault.Code{fault.OK}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, file := opened(t)
+				must(t, l.Problem()) // makes the log
+				for _, code := range tt.then {
+					must(t, l.Record(call(code), false))
+				}
+				time.Sleep(time.Nanosecond)
+				synctest.Wait()
+				if n := len(lines(t, file)); n != tt.want {
+					t.Errorf("%d lines, want %d", n, tt.want)
+				}
+				must(t, l.Close())
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		l, file := opened(t)
+		must(t, l.Problem())
+		writes, seen := 0, 0
+		for range 500 {
+			must(t, l.Record(call(fault.PolicyDenied), false))
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			if n := len(lines(t, file)); n != seen {
+				writes, seen = writes+1, n
+			}
+		}
+		if most := int(500 * time.Millisecond / earlyEvery); writes < most || writes > most+1 || seen < 450 {
+			t.Errorf("%d lines in %d writes", seen, writes)
+		}
+		must(t, l.Close())
 	})
 }
 

@@ -31,6 +31,7 @@ type Pending struct {
 	Level    string    `json:"level"`
 	Resource string    `json:"resource"`
 	Was      string    `json:"was"`
+	Folder   string    `json:"folder"`
 }
 
 // cursor reads the log once, from its last checkpoint on, and knows the tree

@@ -16,8 +16,8 @@ import (
 
 // encoder writes events as JSON lines. The names and their order are a
 // promise: t agent op decision reason source session corr policy level event
-// in every record; resource code was found n approval kind approver shown where
-// there is something to say.
+// in every record; resource code was found approval kind approver shown undoes
+// folder n where there is something to say.
 type encoder struct {
 	key    []byte
 	hashed bool // no name of a file is told, only its hash
@@ -44,6 +44,7 @@ func (e encoder) append(b []byte, ev core.Event) []byte {
 	b = optional(b, "approver", ev.Approval.Approver)
 	b = optional(b, "shown", ev.Approval.Shown)
 	b = optional(b, "undoes", ev.Undoes)
+	b = optional(b, "folder", e.folder(ev))
 	b = number(b, ev.Outside.N)
 	return append(b, "}\n"...)
 }
@@ -132,6 +133,14 @@ func (e encoder) resource(ev core.Event) string {
 	default:
 		return e.cut(name)
 	}
+}
+
+// folder is told as long as names are.
+func (e encoder) folder(ev core.Event) string {
+	if e.hashed {
+		return ""
+	}
+	return e.cut(ev.Folder)
 }
 
 func (e encoder) hash(s string) string {

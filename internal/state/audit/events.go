@@ -70,7 +70,7 @@ func Events() []Explained {
 	const (
 		before  = "before the effect"
 		second  = "within a second"
-		refused = "within a second; of what would have been a change, before the answer"
+		refused = "in the file at once, on disk within a second; of what would have been a change, before the answer"
 		soon    = "with the record that it comes before"
 		done    = "before anything goes on"
 	)

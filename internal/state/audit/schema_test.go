@@ -22,7 +22,7 @@ import (
 // follow where there is something to say.
 var (
 	always = []string{"t", "agent", "op", "decision", "reason", "source", "session", "corr", "policy", "level", "event"}
-	some   = []string{"resource", "code", "was", "found", "undoes", "n", "approval", "kind", "approver", "shown"}
+	some   = []string{"resource", "code", "was", "found", "approval", "kind", "approver", "shown", "undoes", "folder", "n"}
 )
 
 func eventSchema(t *testing.T) (*jsonschema.Schema, *jsonschema.Resolved) {
@@ -46,6 +46,7 @@ func eventSchema(t *testing.T) (*jsonschema.Schema, *jsonschema.Resolved) {
 func written() map[Event][]byte {
 	enc := encoder{key: make([]byte, 32)}
 	e := event("a")
+	e.Folder, e.Undoes = "/home/u/p", "c-0"
 	all := map[Event][]byte{}
 	add := func(change func(*core.Event)) {
 		c := e

@@ -124,6 +124,7 @@ type OCSFUnmapped struct {
 	Kind     string `json:"kind,omitempty"`
 	Approver string `json:"approver,omitempty"`
 	Shown    string `json:"shown,omitempty"`
+	Folder   string `json:"folder,omitempty"`
 }
 
 // value is one of an enumeration, with its caption.
@@ -155,7 +156,7 @@ func OCSF(r *records.Record, o Origin) OCSFEvent {
 			Product: OCSFProduct{"Postern", "Postern", o.Version}, CorrelationUID: r.Corr,
 		},
 		Actor:    OCSFActor{AppName: r.Agent},
-		Unmapped: OCSFUnmapped{r.Op, r.Decision, r.Source, r.Level, r.Was, r.Found, r.N, r.Approval, r.Kind, r.Approver, r.Shown},
+		Unmapped: OCSFUnmapped{r.Op, r.Decision, r.Source, r.Level, r.Was, r.Found, r.N, r.Approval, r.Kind, r.Approver, r.Shown, r.Folder},
 	}
 	switch {
 	case r.Op == logOp:

@@ -133,6 +133,7 @@ func otelAttributes(r *records.Record) []OTelAttribute {
 	a.text("postern.kind", r.Kind)
 	a.text("postern.approver", r.Approver)
 	a.text("postern.shown", r.Shown)
+	a.text("postern.folder", r.Folder)
 	if r.N != 0 {
 		a = append(a, OTelAttribute{"postern.n", OTelValue{IntValue: strconv.FormatInt(r.N, 10)}})
 	}

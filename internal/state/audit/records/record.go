@@ -44,6 +44,7 @@ type Record struct {
 	Kind     string
 	Approver string
 	Shown    string
+	Folder   string
 }
 
 // start is how every record begins.
@@ -58,7 +59,7 @@ type field struct {
 // required are the fields that every record has besides its time.
 const required = 10
 
-func (r *Record) fields() [required + 9]field {
+func (r *Record) fields() [required + 10]field {
 	return [...]field{
 		{"agent", &r.Agent},
 		{"op", &r.Op},
@@ -79,6 +80,7 @@ func (r *Record) fields() [required + 9]field {
 		{"approver", &r.Approver},
 		{"shown", &r.Shown},
 		{"undoes", &r.Undoes},
+		{"folder", &r.Folder},
 	}
 }
 
