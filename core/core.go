@@ -202,6 +202,8 @@ type Request struct {
 	Resource Resource
 	// Class is the class of the tool that asks, for ToolCall rules.
 	Class Class
+	// Link says that a link gets the name: it decides about what lies beneath too.
+	Link bool
 }
 
 // Step is the step of the fixed order that spoke.

@@ -16,7 +16,9 @@ import (
 var (
 	renameActions  = []core.Action{core.FSRename}
 	newNameActions = []core.Action{core.FSRename, core.FSWrite, core.FSCreate}
-	deleteActions  = []core.Action{core.FSDelete}
+	// placeActions are those by which a name gets content.
+	placeActions  = []core.Action{core.FSWrite, core.FSCreate}
+	deleteActions = []core.Action{core.FSDelete}
 	// fixedActions are those whose decision a move may not loosen: a file that
 	// can't be read, listed, written or deleted under its old name doesn't become so
 	// under a new one.
@@ -120,7 +122,10 @@ func (g *Gate) Move(ctx context.Context, source, destination string, call Call) 
 
 // moves makes the crossing a rename.
 func (c *crossing) moves(from, to *operand) {
-	c.steps = func(context.Context) ([]*undo.Planned, error) {
+	c.steps = func(ctx context.Context) ([]*undo.Planned, error) {
+		if err := c.judgeReturn(ctx, from, to); err != nil {
+			return nil, err
+		}
 		p, there := planned(undo.Rename, from.target), placeOf(to.name)
 		p.To = &there
 		return one(p)
@@ -148,6 +153,9 @@ func (c *crossing) judgeMove(ctx context.Context, from, to *operand) error {
 	if from.target.Info().Kind == pathguard.KindFile {
 		return c.movableContent(from.name)
 	}
+	if err := c.judgeLink(from.target.Info(), to.name); err != nil {
+		return err
+	}
 	return c.descend(ctx, from, func(n pathguard.Name, info pathguard.Info) error {
 		renamed, err := rebase(n, from.name, to.name)
 		if err != nil {
@@ -157,6 +165,9 @@ func (c *crossing) judgeMove(ctx context.Context, from, to *operand) error {
 			return err
 		}
 		if err := judgeAll(c, newNameActions, renamed.Resource()); err != nil {
+			return err
+		}
+		if err := c.judgeLink(info, renamed); err != nil {
 			return err
 		}
 		if err := c.judgeNewName(n, renamed, fixedActions); err != nil || info.Kind != pathguard.KindFile {
@@ -179,6 +190,57 @@ func (c *crossing) judgeNewName(from, to pathguard.Name, actions []core.Action) 
 		}
 	}
 	return nil
+}
+
+// judgeLink keeps a link, or what may be one, from a name beneath which others are
+// protected: what is changed through it is judged by the name that it leads to.
+func (c *crossing) judgeLink(info pathguard.Info, to pathguard.Name) error {
+	if !mayLead(info) {
+		return nil
+	}
+	for _, a := range placeActions {
+		r := to.Resource()
+		v := c.gate.o.Decider.Evaluate(core.Request{Subject: c.gate.o.Subject, Action: a, Resource: r, Link: true})
+		if v.Decision != core.Deny { // an ask was one already
+			continue
+		}
+		f := *fault.As(c.judged(a, r, v))
+		f.Hint = "use another name for the link, or move what it leads to"
+		return &f
+	}
+	return nil
+}
+
+// judgeReturn keeps what came into a folder after it was moved from names that the
+// policy protects. No decision is asked of a person who moves it back, so this one is
+// made for them.
+func (c *crossing) judgeReturn(ctx context.Context, from, to *operand) error {
+	by, ok := c.gate.o.Decider.(byPerson)
+	if !ok {
+		return nil
+	}
+	return c.descend(ctx, from, func(n pathguard.Name, info pathguard.Info) error {
+		renamed, err := rebase(n, from.name, to.name)
+		if err != nil {
+			return err
+		}
+		for _, a := range placeActions {
+			now := core.Request{Action: a, Resource: n.Resource()}
+			then := core.Request{Action: a, Resource: renamed.Resource(), Link: mayLead(info)}
+			if v := by.Decider.Evaluate(then); v.Decision == core.Deny && by.Decider.Evaluate(now).Decision != core.Deny {
+				return &fault.Error{
+					Code: fault.PreconditionFailed, Resource: n.String(),
+					Rule: "something beneath it would get a name that the policy protects", Hint: "look at " + renamed.String() + " first",
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// mayLead is true for a link, and for what may be one.
+func mayLead(info pathguard.Info) bool {
+	return info.Kind != pathguard.KindFile && info.Kind != pathguard.KindDir
 }
 
 // movableContent keeps a file that its content protects from a name that

@@ -22,6 +22,7 @@ type Policy struct {
 	runs    ruleset  // every action on a file but read, list, watch
 	freed   ruleset  // what runs by itself and may be changed
 	layers  []layer  // that of Config.Fallback is the last
+	links   []known
 	ifMatch actionSet
 	confirm actionSet
 	version string
@@ -68,6 +69,7 @@ func Compile(c Config) (*Policy, error) {
 	if len(c.Lift) > 0 {
 		p.freed = freed(c)
 	}
+	p.compileLinks(c)
 	layers := c.Layers
 	if c.Fallback != nil {
 		layers = append(slices.Clone(layers), *c.Fallback)

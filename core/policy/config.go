@@ -16,6 +16,7 @@ type Config struct {
 	Lift []string
 	// Protected are the places of postern's own files beneath roots.
 	Protected []Protected
+	Links     []Link
 }
 
 // Root is a folder that requests may be about.

@@ -38,5 +38,7 @@
 // Resolved is taken from the caller: only a guard (pathguard, netguard, a
 // pinned server) may set it. Names are judged, not files: a second hard link
 // to a denied file has another name, which pathguard knows by device and
-// inode. A program rule compares the resolved program, not what it does.
+// inode. What is reached through a link is judged where it lies: so a link gets no
+// name that a rule goes on from (Request.Link), and of links that are there already
+// only those of Config.Links are known. A program rule compares the resolved program, not what it does.
 package policy

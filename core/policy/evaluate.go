@@ -77,6 +77,9 @@ func (p *Policy) Evaluate(r core.Request) core.Verdict {
 	if q.kind == kindFile {
 		v.List, v.Class = p.belongs(&q, v.Reason)
 	}
+	if r.Link && q.kind == kindFile && v.Decision != core.Deny {
+		return p.asLink(&q, v)
+	}
 	return v
 }
 
@@ -106,6 +109,9 @@ func (p *Policy) belongs(q *query, by core.Reason) (list, class string) {
 func (p *Policy) decide(q *query) core.Verdict {
 	if deny := p.builtin(q); deny != nil {
 		return verdict(&deny.reason)
+	}
+	if why, denied := p.byLink(q); denied {
+		return verdict(&why)
 	}
 	base, narrow := opinion{decides: true}, opinion{}
 	for i := range p.layers {

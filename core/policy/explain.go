@@ -80,6 +80,9 @@ func version(p *Policy, c Config) string {
 	}
 	parts = append(parts, line("require", strconv.Itoa(int(p.ifMatch)), strconv.Itoa(int(p.confirm))))
 	parts = p.runs.lines("runs", p.secrets.lines("secrets", parts))
+	for _, l := range p.links {
+		parts = append(parts, line("link", l.Root, l.Path, l.ToRoot, l.To))
+	}
 	for i := range p.layers {
 		parts = append(parts, p.layers[i].canon())
 	}

@@ -25,10 +25,11 @@ type Live struct {
 	problem atomic.Pointer[error]
 	next    atomic.Int64 // not looked at again before, in Unix nanoseconds
 
-	mu   sync.Mutex
-	last []source // as they were at the last attempt, good or not
-	held Entrusted
-	seen func(files []string)
+	mu    sync.Mutex
+	last  []source // as they were at the last attempt, good or not
+	held  Entrusted
+	found found
+	seen  func(files []string)
 }
 
 // every bounds how often files are looked at.
@@ -41,7 +42,7 @@ func OpenLive(o Options, now func() time.Time, report func(error)) (*Live, error
 	if err != nil {
 		return nil, err
 	}
-	l := &Live{opts: o, now: now, report: report, last: c.sources, held: c.entrusted}
+	l := &Live{opts: o, now: now, report: report, last: c.sources, held: c.entrusted, found: c.found}
 	l.current.Store(c)
 	l.next.Store(now().Add(every).UnixNano())
 	return l, nil
@@ -87,6 +88,9 @@ func (l *Live) look() {
 	}
 	if l.opts.Entrusted != nil && !changed {
 		changed = !reflect.DeepEqual(l.held, l.opts.Entrusted())
+	}
+	if found := l.current.Load().find(); !reflect.DeepEqual(l.found, found) {
+		l.found, changed = found, true
 	}
 	if !changed {
 		return

@@ -67,6 +67,8 @@ type Config struct {
 
 	sources   []source
 	entrusted Entrusted
+	found     found
+	find      func() found // again
 	parts     Parts
 }
 
@@ -199,6 +201,7 @@ func (l *loader) compile() {
 	settings := merge{Settings: defaults(), stated: map[string]bool{}}
 	fallback := policy.Default()
 	c := policy.Config{Roots: l.roots, Fallback: &fallback, Protected: l.protected()}
+	l.addLinks(&c)
 	for _, d := range l.docs {
 		c.Layers, c.Lift = append(c.Layers, d.layer), append(c.Lift, d.lift...)
 		if len(d.examples) > 0 {
