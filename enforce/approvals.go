@@ -351,10 +351,10 @@ func (s *State) noteAs(source string) func(grant.Note) error {
 			root, name, _ := strings.Cut(o.Resource, "://")
 			e.Resource, e.File = core.File(root, name), e.Action.IsFile()
 			if !policy.RunsByItself(o.List) { // such a name is no secret
+				e.Class = o.List
+			}
 			if i := slices.IndexFunc(n.For.Roots, func(r grant.Root) bool { return r.Name == root }); i >= 0 {
 				e.Folder = n.For.Roots[i].Path
-			}
-				e.Class = o.List
 			}
 		}
 		person := n.Event != grant.Asked && n.Event != grant.Spent && n.Event != grant.Expired && n.Event != "withdrawn"

@@ -29,12 +29,12 @@ func newExplain(env *Env) *cobra.Command {
   postern explain --json 4fd1c0a2b3e5-7`,
 		Long: `what was asked and what happened, as recorded; why; every rule that matches it
 under the policy in force now; and what would change it. where the policy now
-decides in another way than then, that comes first
+decides in another way than then, that comes first. names are looked up, and the
+policy is read, in the folder that the call was in, as if this ran there
 
 ID is that of a record: postern log ends the line of a refusal with it, and a
 client finds it in the result of the call. without ID it is about the newest
-refusal. names are looked up in the roots that the policy names, or else in
-this folder: run it where the call was about
+refusal
 
 a change is proposed only after it was tried, in memory. nothing is changed`,
 		DisableFlagsInUseLine: true,
@@ -103,6 +103,7 @@ func (o *options) explain(ctx context.Context, env *Env, id string, asJSON bool)
 	if err != nil {
 		return err
 	}
+	defer x.close()
 	out := x.report(ctx)
 	return answer(env.Out, asJSON, out, func(w io.Writer) { x.print(w, out) })
 }
@@ -113,6 +114,7 @@ func (o *options) explainedText(ctx context.Context, env *Env, w *workspace, id 
 	if err != nil {
 		return "", err
 	}
+	defer x.close()
 	var b strings.Builder
 	x.print(&b, x.report(ctx))
 	return b.String(), nil
@@ -142,6 +144,7 @@ type explanation struct {
 	told    *records.Record // the one that says how it ended
 
 	w       *workspace
+	there   bool         // w is that of the folder that the call was in, not of where this runs
 	why     string       // why it can't be judged again, "" where it was
 	mend    *advice.Step // what a policy that is not valid needs first
 	now     *judge
@@ -215,11 +218,22 @@ func newestRefusal(ctx context.Context, s *logState) (string, error) {
 	return id, nil
 }
 
-// choose finds the record that says how the call ended.
+// choose finds the record that says how the call ended. What was refused until a
+// yes was used for it ended as it did then.
 func (x *explanation) choose() {
 	x.id = x.entries[0].Record.Corr
-	x.told = &x.entries[len(x.entries)-1].Record
+	after := 0
 	for i := range x.entries {
+		switch r := &x.entries[i].Record; audit.Event(r.Event) {
+		case audit.Approved:
+			x.persons.yes = r
+		case audit.Spent:
+			x.persons.yes, x.persons.used, after = r, true, min(i+1, len(x.entries)-1)
+		default:
+		}
+	}
+	x.told = &x.entries[len(x.entries)-1].Record
+	for i := after; i < len(x.entries); i++ {
 		if r := &x.entries[i].Record; r.Code != "" {
 			x.told = r
 			return

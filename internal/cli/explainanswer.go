@@ -17,6 +17,8 @@ import (
 // persons is what people did about a call that the policy asks about.
 type persons struct {
 	no      *records.Record // a person's, which refused it
+	yes     *records.Record // a person's, which is for it
+	used    bool            // the yes let it through
 	paused  bool            // the agent was
 	waits   bool            // its question does
 	resumed bool            // a person has since
@@ -83,6 +85,8 @@ func (x *explanation) byPerson() (advice.Step, bool) {
 			Kind: advice.InNothing,
 			Text: "a person said no at " + at.Format(time.DateTime) + "; the same question is asked again from " + at.Add(grant.NoLife).Format(time.TimeOnly) + " on",
 		}, true
+	case x.persons.used && x.code() == fault.OK:
+		return advice.Step{Kind: advice.InNothing, Text: "a person's yes let it through"}, true
 	case x.persons.paused && x.persons.resumed:
 		return advice.Step{Kind: advice.InCall, Text: "call again: the agent was paused, and a person has resumed it"}, true
 	case x.persons.paused:
@@ -99,6 +103,8 @@ func (x *explanation) answering() string {
 		return ""
 	case x.persons.waits:
 		return "postern approve " + x.told.Approval + "; postern pending shows all that waits"
+	case x.persons.yes != nil && !x.persons.used:
+		return "call again, as long as the yes holds: postern grants shows it"
 	}
 	return "call again, then a person answers: postern pending, postern approve ID"
 }

@@ -24,15 +24,10 @@ import (
 // again judges the call once more, by the policy in force, as far as the
 // record has what it was about.
 func (x *explanation) again(ctx context.Context, env *Env, w *workspace) {
-	if w == nil {
-		var err error
-		if w, err = x.o.loadHere(env); err == nil {
-			err = w.open(env)
-		}
-		if err != nil {
-			x.unread(err)
-			return
-		}
+	w, err := x.load(env, w)
+	if err != nil {
+		x.unread(err)
+		return
 	}
 	x.w = w
 	action, ok := core.ParseAction(x.told.Op)
@@ -66,7 +61,11 @@ func (x *explanation) unread(err error) {
 		x.mend = &advice.Step{Kind: advice.InPolicy, Text: "mend the policy, then ask again", File: p.Pos.File, Line: p.Pos.Line, Column: p.Pos.Column}
 		return
 	}
-	x.why = "the policy and the roots here can't be read: " + fault.As(err).Because() + "; postern status tells more"
+	if x.told.Folder != "" && fault.CodeOf(err) == fault.PathMissing {
+		x.why = "it was " + x.where() + ": " + fault.As(err).Because()
+		return
+	}
+	x.why = "the policy and the roots " + x.where() + " can't be read: " + fault.As(err).Because() + "; postern status there tells more"
 }
 
 // hashed is a name that the log doesn't spell out, and cut one that it doesn't
@@ -89,10 +88,22 @@ func (x *explanation) cannot(action core.Action) string {
 		}
 		root, _, ok := strings.Cut(name, "://")
 		if action.IsFile() && (!ok || !slices.ContainsFunc(x.w.Roots(), func(r *pathguard.Root) bool { return r.Name() == root })) {
-			return "there is no root " + textsafe.Name(root) + " here, only " + x.roots() + ": run it where that folder is served"
+			return x.noRoot(root)
+		}
+		if why := x.moved(name); why != "" {
+			return why
 		}
 	}
 	return ""
+}
+
+// noRoot says what is there in the place of a root that no name leads to.
+func (x *explanation) noRoot(root string) string {
+	why := "there is no root " + textsafe.Name(root) + " " + x.where() + ", only " + x.roots()
+	if x.told.Folder == "" {
+		why += ": run it where that folder is served"
+	}
+	return why
 }
 
 func matched(pattern, s string) bool { return regexp.MustCompile(pattern).MatchString(s) }

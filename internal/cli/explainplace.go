@@ -44,10 +44,11 @@ func (x *explanation) ruledElsewhere() string {
 	}
 	where := "with --policy " + textsafe.Name(at.File)
 	if folder, ok := strings.CutSuffix(filepath.ToSlash(at.File), "/.postern/policy.yaml"); ok {
-		if slices.ContainsFunc(cfg.Roots, func(r config.Root) bool { return filepath.ToSlash(r.Path) == folder }) {
+		folder = resolved(filepath.FromSlash(folder))
+		if folder == x.told.Folder || slices.ContainsFunc(cfg.Roots, func(r config.Root) bool { return resolved(r.Path) == folder }) {
 			return "" // that of this project, which is gone
 		}
-		where = "in " + textsafe.Name(filepath.FromSlash(folder))
+		where = "in " + textsafe.Name(folder)
 	}
 	return "the rule stood in " + textsafe.Name(at.File) + ", which is not in force here: run it " + where
 }

@@ -20,6 +20,7 @@ type askedJSON struct {
 	Agent     string   `json:"agent"`
 	Op        string   `json:"op"`
 	Resources []string `json:"resources"`
+	Folder    string   `json:"folder,omitempty"`
 	Source    string   `json:"source"`
 	Session   string   `json:"session"`
 }
@@ -30,6 +31,14 @@ type recordedJSON struct {
 	Code     string `json:"code"`
 	Reason   string `json:"reason"`
 	Policy   string `json:"policy"`
+}
+
+// yesJSON is a person's answer that is for the call.
+type yesJSON struct {
+	ID       string `json:"id"`
+	Kind     string `json:"kind"`
+	Approver string `json:"approver"`
+	Used     bool   `json:"used"`
 }
 
 // nowJSON is how the call would end now.
@@ -44,6 +53,7 @@ type nowJSON struct {
 	Rules    []ruleJSON `json:"rules"`
 	Policy   string     `json:"policy,omitempty"`
 	Changed  bool       `json:"policy_changed"`
+	Unsure   bool       `json:"policy_unsure,omitempty"` // it is another one, perhaps only because the folder is
 }
 
 type explainJSON struct {
@@ -51,6 +61,7 @@ type explainJSON struct {
 	ID       string            `json:"id"`
 	Asked    askedJSON         `json:"asked"`
 	Recorded recordedJSON      `json:"recorded"`
+	Approval *yesJSON          `json:"approval,omitempty"`
 	Records  []json.RawMessage `json:"records"`
 	Now      nowJSON           `json:"now"`
 	Answer   string            `json:"answer,omitempty"` // how a person lets it through without them
@@ -64,16 +75,20 @@ func (x *explanation) report(ctx context.Context) *explainJSON {
 	r := x.told
 	out := &explainJSON{
 		document: newDocument("explain"), ID: x.id,
-		Asked:    askedJSON{r.Time.UTC().Format(logTimeJSON), r.Agent, r.Op, append([]string{}, x.names()...), r.Source, r.Session},
+		Asked:    askedJSON{r.Time.UTC().Format(logTimeJSON), r.Agent, r.Op, append([]string{}, x.names()...), r.Folder, r.Source, r.Session},
 		Recorded: recordedJSON{r.Event, r.Decision, r.Code, r.Reason, r.Policy},
 		Now:      nowJSON{Judged: x.now != nil, Why: x.why, Differs: x.differs(), Rules: []ruleJSON{}},
+	}
+	if y := x.persons.yes; y != nil {
+		out.Approval = &yesJSON{y.Approval, y.Kind, y.Approver, x.persons.used}
 	}
 	for _, e := range x.entries {
 		out.Records = append(out.Records, json.RawMessage(e.Text))
 	}
 	if x.w != nil {
 		out.Now.Policy = x.w.live.Version()
-		out.Now.Changed = r.Policy != out.Now.Policy
+		other := r.Policy != out.Now.Policy
+		out.Now.Changed, out.Now.Unsure = other && r.Folder != "", other && r.Folder == ""
 	}
 	if j := x.now; j != nil {
 		because := newRule(j.verdict.Reason)
@@ -108,10 +123,20 @@ func (x *explanation) print(w io.Writer, out *explainJSON) {
 		agent = textsafe.Word(r.Agent)
 	}
 	fmt.Fprintf(w, "asked: %s%s\n", plain(r.Op), shown(out.Asked.Resources))
+	if r.Folder != "" {
+		fmt.Fprintf(w, "in: %s\n", textsafe.Name(r.Folder))
+	}
 	fmt.Fprintf(w, "by: %s, through %s, %s\n", agent, plain(r.Source), r.Time.Local().Format(logTime))
 	fmt.Fprintf(w, "ended: %s\n", plain(strings.TrimSpace(r.Event+" "+r.Code)))
 	fmt.Fprintf(w, "because: %s\n", plain(r.Reason))
-	lines := logPrinter{known: true}
+	if y := out.Approval; y != nil {
+		used := "used"
+		if !y.Used {
+			used = "not used"
+		}
+		fmt.Fprintf(w, "approved: %s, %s, by %s, %s\n", plain(y.ID), plain(y.Kind), plain(y.Approver), used)
+	}
+	lines := logPrinter{known: true, here: []string{r.Folder}}
 	for i := range x.entries {
 		fmt.Fprint(w, "record: ")
 		_ = lines.text(w, &x.entries[i]) // an answer that can't be written has nobody to be told
@@ -129,8 +154,11 @@ func (x *explanation) printNow(w io.Writer, out *explainJSON) {
 		fmt.Fprintf(w, "now: it can't be judged again: %s\n", plain(out.Now.Why))
 		return
 	}
-	if out.Now.Changed {
+	switch {
+	case out.Now.Changed:
 		fmt.Fprintln(w, "policy: another one than then is in force")
+	case out.Now.Unsure:
+		fmt.Fprintln(w, "policy: not that of then; the record doesn't say in which folder the call was, so it may be another folder's")
 	}
 	if out.Now.About != "" {
 		fmt.Fprintf(w, "about: %s%s\n", plain(out.Now.About), x.whyOther())

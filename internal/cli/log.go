@@ -49,8 +49,9 @@ func newLog(env *Env) *cobra.Command {
   postern log --json --all | jq .op
   postern log verify                           was anything changed or cut off`,
 		Long: `one line a record: time, agent, event, operation and resource; of what was
-refused or failed also the code and the reason. this only reads, and so do the
-verbs export, key and verify; anchor and prune write to the log
+refused or failed also the code and the reason. a folder that a call was in is
+told where this one doesn't lie in it. this only reads, and so do the verbs
+export, key and verify; anchor and prune write to the log
 
 of the records that fit, all are shown, but on a terminal and without a filter
 the newest 50. --follow begins with the newest 10, in a pipe too and with any
@@ -178,11 +179,25 @@ func (o *logOptions) show(ctx context.Context, env *Env) error {
 	if more && o.last == "" && !o.follow {
 		fmt.Fprintln(env.Err, "older ones are not shown; --all shows every record")
 	}
-	print := (&logPrinter{long: o.long || o.corr != ""}).text
+	print := (&logPrinter{long: o.long || o.corr != "", here: workDir(env), home: homeOf(env)}).text
 	if o.asJSON {
 		print = printJSON
 	}
 	return eachRecord(ctx, env, s, what, print)
+}
+
+// workDir is where the command runs, as it was entered and without links; none
+// where that can't be told.
+func workDir(env *Env) (here []string) {
+	dir, err := env.Getwd()
+	if err != nil {
+		return nil
+	}
+	here = append(here, dir)
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		here = append(here, real)
+	}
+	return here
 }
 
 // logToRead is the state directory for a verb that shows records. That there

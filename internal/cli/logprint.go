@@ -5,6 +5,8 @@ package cli
 import (
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +23,9 @@ import (
 // somebody else: it passes textsafe.
 type logPrinter struct {
 	long  bool
-	known bool // the id of the call is told already
+	known bool     // the id of the call is told already
+	here  []string // folders that need not be told, nor those above them
+	home  string
 }
 
 // The widths of the columns that are read downwards. A longer text moves what
@@ -54,6 +58,9 @@ func (p *logPrinter) text(w io.Writer, e *records.Entry) error {
 	if r.Resource != "" {
 		columns = append(columns, textsafe.Word(r.Resource)) // a blank in a name begins no column
 	}
+	if r.Folder != "" && !p.isHere(r.Folder) {
+		columns = append(columns, "in", textsafe.Word(tilde(r.Folder, p.home)))
+	}
 	if why := because(r); why != "" {
 		columns = append(columns, why)
 	}
@@ -66,6 +73,22 @@ func (p *logPrinter) text(w io.Writer, e *records.Entry) error {
 	}
 	_, err := io.WriteString(w, line)
 	return err
+}
+
+// isHere reports whether somebody who reads this thinks of that folder anyway.
+func (p *logPrinter) isHere(folder string) bool {
+	return slices.ContainsFunc(p.here, func(here string) bool {
+		rel, err := filepath.Rel(folder, here)
+		return err == nil && filepath.IsLocal(rel)
+	})
+}
+
+// tilde is the path, or what follows home in it.
+func tilde(path, home string) string {
+	if rel, err := filepath.Rel(home, path); home != "" && err == nil && filepath.IsLocal(rel) {
+		return strings.TrimSuffix("~/"+filepath.ToSlash(rel), "/.")
+	}
+	return path
 }
 
 // because is what a person wants to know at once: why not, or what happened.
@@ -115,6 +138,7 @@ func details(e *records.Entry) string {
 		{"kind", r.Kind},
 		{"approver", r.Approver},
 		{"shown", r.Shown},
+		{"folder", r.Folder},
 		{"corr", r.Corr},
 		{"session", r.Session},
 		{"source", r.Source},

@@ -186,7 +186,7 @@ func (o *serveOptions) watch(ctx context.Context, env *Env, w *workspace) (stop 
 	if err != nil {
 		return nil, readError(ctx, err)
 	}
-	print := (&logPrinter{}).text
+	print := (&logPrinter{here: w.folders(), home: homeOf(env)}).text
 	if o.json {
 		print = printJSON
 	}

@@ -26,7 +26,7 @@ const (
 
 // row is a record on the page. Its texts have passed textsafe.
 type row struct {
-	Key, Time, Agent, Event, Op, Resource, Decision, Why, Code, ID string
+	Key, Time, Agent, Event, Op, Resource, Folder, Decision, Why, Code, ID string
 
 	Undo bool // what it tells of can be taken back, as far as the journals know
 }
@@ -136,6 +136,9 @@ func rowOf(e *records.Entry) row {
 	}
 	if r.Resource != "" {
 		w.Resource = textsafe.Name(r.Resource)
+	}
+	if r.Folder != "" {
+		w.Folder = textsafe.Name(r.Folder)
 	}
 	if r.Approver != "" {
 		w.Why += ", by " + clean(r.Approver)

@@ -94,15 +94,19 @@ func TestDid(t *testing.T) {
 }
 
 // TestRows: a refusal stands out, a question that nobody answered doesn't; no
-// operation is none.
+// operation is none, and a folder is told where it is known.
 func TestRows(t *testing.T) {
 	d := newDesk(t)
 	var b bytes.Buffer
 	rows := []row{{Key: "1", Event: "refusal", Op: "fs.read", Decision: "deny"}, {Key: "2", Event: "expired", Op: "fs.read", Decision: "deny"}, {Key: "3", Event: "resumed", Op: "unknown"}}
+	for _, folder := range []string{"/home/u/p\u202e", ""} {
+		rows = append(rows, rowOf(&records.Entry{Record: records.Record{Event: "decision", Op: "fs.list", Resource: "project://a", Folder: folder}}))
+	}
 	if err := d.page.templates.ExecuteTemplate(&b, "activity.html", shown{Data: activity{Rows: rows, Page: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if text := b.String(); !strings.Contains(text, `data-key="1" class="denied"`) || strings.Count(text, `class="denied"`) != 1 || strings.Contains(text, "unknown") {
+	if text := b.String(); !strings.Contains(text, `data-key="1" class="denied"`) || strings.Count(text, `class="denied"`) != 1 || strings.Contains(text, "unknown") ||
+		!strings.Contains(text, `<bdi class="raw">project://a</bdi> in <bdi class="raw">&#34;/home/u/p\u202e&#34;</bdi></td>`) || strings.Count(text, " in <bdi") != 1 {
 		t.Error(text)
 	}
 }
