@@ -4,6 +4,7 @@ package enforce
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"time"
 
@@ -106,9 +107,48 @@ type OutsideCount struct {
 // mostDistinct bounds how many names are told apart.
 const mostDistinct = 100_000
 
-// OutsideSince counts the changes by other programs that the log has from then
-// on. It is what watchers saw: nothing while none ran.
-func (s *State) OutsideSince(ctx context.Context, since time.Time) (c OutsideCount, err error) {
+// outsideBefore is how long before the oldest change that is listed the changes
+// by other programs are counted.
+const outsideBefore = time.Hour
+
+// OutsideOf counts the changes by other programs, in any folder, since an hour
+// before the listed changes began, or since the log begins. It is what watchers
+// saw: nothing while none ran.
+func (s *State) OutsideOf(ctx context.Context, listed []UndoEntry, now time.Time) (OutsideCount, error) {
+	oldest := now
+	for i := range listed {
+		if listed[i].Time.Before(oldest) {
+			oldest = listed[i].Time
+		}
+	}
+	c, err := s.outsideSince(ctx, oldest.Add(-outsideBefore))
+	if err != nil {
+		return c, err
+	}
+	if began := s.logBegan(ctx); began.After(c.Since) && began.Before(now) {
+		c.Since = began // nothing was seen before
+	}
+	return c, nil
+}
+
+// logBegan is the time of the first record that is kept, zero for none.
+func (s *State) logBegan(ctx context.Context) (at time.Time) {
+	r := auditlog.NewReader(filepath.Join(s.Path(), "audit"), auditlog.Cursor{})
+	defer r.Close()
+	_ = r.Each(ctx, func(e auditlog.Entry) error { // a log that can't be read is found out by what counts
+		if e.Err != nil {
+			return nil //nolint:nilerr // a line that is no record
+		}
+		at = e.Record.Time
+		return errFirst
+	})
+	return at
+}
+
+var errFirst = errors.New("the first record")
+
+// outsideSince counts what the log has from then on.
+func (s *State) outsideSince(ctx context.Context, since time.Time) (c OutsideCount, err error) {
 	c.Since = since
 	dir := filepath.Join(s.Path(), "audit")
 	from, err := auditlog.Since(dir, since)

@@ -207,7 +207,7 @@ func TestOutsideStorm(t *testing.T) {
 	if len(told) > 60 {
 		t.Errorf("%d records", len(told))
 	}
-	c, err := w.state.OutsideSince(t.Context(), time.Time{})
+	c, err := w.state.outsideSince(t.Context(), time.Time{})
 	w.must(err)
 	if !c.Watched || c.Files > files || !c.Missed && c.Files != files {
 		t.Errorf("%+v", c)

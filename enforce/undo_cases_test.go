@@ -75,7 +75,7 @@ func undoLeavesOthers(t *testing.T) {
 	w.must(w.state.Problem())
 	list, more, damaged, err := w.state.UndoList("", -1)
 	w.must(err)
-	if c, err := w.state.OutsideSince(t.Context(), list[0].Time); err != nil || c.Files != 3 || c.Missed {
+	if c, err := w.state.outsideSince(t.Context(), list[0].Time); err != nil || c.Files != 3 || c.Missed {
 		t.Errorf("%+v %v", c, err)
 	}
 	if len(list) != 1 || list[0].Names[0] != "project://a.txt" || more+damaged != 0 {

@@ -90,7 +90,7 @@ func TestUpCountsOutside(t *testing.T) {
 		t.Errorf("%v: %s", e, &err)
 	}
 	text := runs(t, home, dir, "undo", "list")
-	if !strings.Contains(text, "\n3 files changed outside the guard since ") || strings.Contains(before, "outside") {
+	if !strings.Contains(text, "\n3 files changed outside the guard, in all folders, since ") || strings.Contains(before, "outside") {
 		t.Errorf("%s\nbefore: %s", text, before)
 	}
 	if strings.Contains(out.String(), "watcher") || strings.Contains(out.String(), "outside") {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"time"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -63,10 +62,6 @@ func (o *serveOptions) shownByUp(e *records.Entry) bool {
 	return e.Err == nil && e.Record.Event != string(audit.Intent) && (o.json || e.Record.Source != enforce.WatcherSource)
 }
 
-// outsideBefore is how long before the oldest change that is listed the changes
-// by other programs are counted.
-const outsideBefore = time.Hour
-
 type outsideJSON struct {
 	Files   int64     `json:"files"`
 	Since   time.Time `json:"since"`
@@ -77,35 +72,12 @@ type outsideJSON struct {
 // outsideOf counts what other programs changed since the listed changes began.
 // A log that can't be read is not a reason to list nothing.
 func outsideOf(ctx context.Context, state *enforce.State, listed []enforce.UndoEntry) (*outsideJSON, error) {
-	oldest := time.Now()
-	for _, e := range listed {
-		if e.Time.Before(oldest) {
-			oldest = e.Time
-		}
-	}
-	c, err := state.OutsideSince(ctx, oldest.Add(-outsideBefore))
+	c, err := state.OutsideOf(ctx, listed, time.Now())
 	if err != nil {
 		return nil, ctx.Err()
 	}
 	out := outsideJSON(c)
-	if began := logBegan(ctx, state); began.After(out.Since) && began.Before(time.Now()) {
-		out.Since = began // nothing was seen before
-	}
 	return &out, nil
-}
-
-// logBegan is the time of the first record that is kept, zero for none.
-func logBegan(ctx context.Context, state *enforce.State) (at time.Time) {
-	r := records.NewReader(filepath.Join(state.Path(), "audit"), records.Cursor{})
-	defer r.Close()
-	_ = r.Each(ctx, func(e records.Entry) error { // a log that can't be read is found out by what counts
-		if e.Err != nil {
-			return nil //nolint:nilerr // a line that is no record
-		}
-		at = e.Record.Time
-		return errEnough
-	})
-	return at
 }
 
 func (c *outsideJSON) print(w io.Writer) {
@@ -116,10 +88,10 @@ func (c *outsideJSON) print(w io.Writer) {
 	since := " since " + c.Since.Local().Format(time.DateTime)
 	switch {
 	case c.Files > 0 && c.Missed:
-		fmt.Fprintln(w, "at least "+counted(int(c.Files), "file")+" changed outside the guard"+since)
+		fmt.Fprintln(w, "at least "+counted(int(c.Files), "file")+" changed outside the guard, in all folders,"+since)
 	case c.Files > 0:
-		fmt.Fprintln(w, counted(int(c.Files), "file")+" changed outside the guard"+since)
+		fmt.Fprintln(w, counted(int(c.Files), "file")+" changed outside the guard, in all folders,"+since)
 	case c.Missed:
-		fmt.Fprintln(w, "files may have changed outside the guard"+since)
+		fmt.Fprintln(w, "files may have changed outside the guard, in all folders,"+since)
 	}
 }

@@ -74,7 +74,7 @@ type undoListJSON struct {
 func (o *undoOptions) list(ctx context.Context, env *Env, all bool) (err error) {
 	out := undoListJSON{document: newDocument("undo-list"), Entries: []undoEntryJSON{}, Odd: []string{}, home: env.Getenv("HOME")}
 	if neverChanged(env) {
-		out.Outside = &outsideJSON{Since: time.Now().Add(-outsideBefore)}
+		out.Outside = &outsideJSON{Since: time.Now()}
 		return answer(env.Out, o.asJSON, out, out.print)
 	}
 	_, state, err := o.state(env) //nolint:contextcheck // an older state directory is brought up to date whole

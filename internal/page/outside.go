@@ -10,26 +10,15 @@ import (
 	"github.com/postern-gate/postern/enforce"
 )
 
-const (
-	// outsideBefore is how long before the oldest change the changes by other
-	// programs are counted.
-	outsideBefore = time.Hour
-	// outsideMost is how long a view waits for that.
-	outsideMost = 2 * time.Second
-)
+// outsideMost is how long a view waits for that count.
+const outsideMost = 2 * time.Second
 
 // outside says how much other programs changed since these changes began, as
 // far as anybody saw it.
 func (p *Page) outside(ctx context.Context, found []enforce.UndoEntry) string {
-	oldest := p.o.Now()
-	for _, e := range found {
-		if e.Time.Before(oldest) {
-			oldest = e.Time
-		}
-	}
 	counting, stop := context.WithTimeout(ctx, outsideMost)
 	defer stop()
-	c, err := p.o.State.OutsideSince(counting, oldest.Add(-outsideBefore))
+	c, err := p.o.State.OutsideOf(counting, found, p.o.Now())
 	switch {
 	case counting.Err() != nil:
 		return "what changed outside the guard was not counted, since that takes too long: postern undo list"
@@ -40,7 +29,7 @@ func (p *Page) outside(ctx context.Context, found []enforce.UndoEntry) string {
 }
 
 func outsideText(c enforce.OutsideCount) string {
-	since := " outside the guard since " + c.Since.Local().Format(time.DateTime)
+	since := " outside the guard, in all folders, since " + c.Since.Local().Format(time.DateTime)
 	files := fmt.Sprintf("%d files", c.Files)
 	if c.Files == 1 {
 		files = "1 file"

@@ -90,7 +90,7 @@ func TestUndoSession(t *testing.T) {
 // TestOutsideText: what is said is what is known.
 func TestOutsideText(t *testing.T) {
 	at := time.Date(2026, 11, 30, 9, 0, 0, 0, time.Local)
-	const since = " outside the guard since 2026-11-30 09:00:00"
+	const since = " outside the guard, in all folders, since 2026-11-30 09:00:00"
 	for want, c := range map[string]enforce.OutsideCount{
 		"1 file changed" + since:                                    {Files: 1, Watched: true},
 		"at least 3 files changed" + since:                          {Files: 3, Watched: true, Missed: true},
