@@ -45,7 +45,7 @@ func codes() map[fault.Code]Step {
 		fault.GrantMismatch: say(InCall, "call again: the policy in force then decides"),
 
 		fault.PreconditionFailed: say(InCall, "read it again and call with what is there now, its etag as ifMatch"),
-		fault.ConfirmMissing:     say(InCall, "call with confirm: true"),
+		fault.ConfirmMissing:     say(InCall, "the agent calls again with confirm: true, which says that it means it; where the policy asks, a person is asked then"),
 		fault.DryRunPreview:      say(InCall, "call without dry_run"),
 		fault.LockHeld:           say(InCall, "call again when the other one has ended"),
 		fault.LockLost:           say(InNothing, notHere),
