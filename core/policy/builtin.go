@@ -89,7 +89,7 @@ func runsByItself() []entry {
 		{
 			name: "agents", anyway: "**/.mcp.json\n**/.codex/**\n**/.gemini/**\n**/.qwen/**\n**/.windsurf/**\n**/.kiro/**\n**/.opencode/**\n**/.agents/**\n**/.agent/**\n**/.cline/**\n**/.factory/**\n" +
 				"**/.augment/**\n**/.trae/**\n**/.kilo/**\n**/.kilocode/**\n**/.junie/**\n**/.amp/**\n**/.crush/**\n**/.pi/**\n**/.openhands/**\n**/.github/hooks/**\n**/.github/copilot/**\n**/.github/extensions/**\n" +
-				"**/.github/agents/**\n**/.github/skills/**\n**/.github/plugin/**\n**/.github/mcp.json\n**/lsp.json\n**/.lsp.json\n**/opencode.json\n**/opencode.jsonc\n**/kilo.json\n**/kilo.jsonc\n**/crush.json\n**/.crush.json\n" +
+				"**/.github/agents/**\n**/.github/skills/**\n**/.github/plugin/**\n**/.github/mcp.json\nlsp.json\n**/.github/lsp.json\n**/.lsp.json\n**/opencode.json\n**/opencode.jsonc\n**/kilo.json\n**/kilo.jsonc\n**/crush.json\n**/.crush.json\n" +
 				"**/crushrc\n**/.crushrc\n**/.aider.conf.yml\n" + nested,
 			home: ".claude.json\n.copilot/**\n.codeium/**\n.config/opencode/**\n.config/cursor/**\n.config/crush/**\n.config/amp/**\n.config/goose/**\n.config/kilo/**\n.config/github-copilot/**\nDocuments/Cline/**\n" +
 				".config/Claude/**\nLibrary/Application Support/Claude/**\nAppData/Roaming/Claude/**",
@@ -98,16 +98,18 @@ func runsByItself() []entry {
 		// no rules: a folder of another client could be one of them.
 		{
 			name: "agents", anyway: "**/.claude/**\n**/.cursor/**\n**/.roo/**\n**/.continue/**\n**/.amazonq/**\n**/.clinerules/**",
-			except: "**/.claude\n**/.claude/[!.]*.md\n**/.claude/rules\n**/.claude/rules/[!.]*\n**/.cursor\n**/.cursor/rules\n**/.cursor/rules/[!.]*\n**/.cursor/rules/[!.]*/[!.]*\n" +
+			except: "**/.claude\n**/.claude/[!.]*.md\n**/.claude/rules\n**/.claude/rules/[!.]*\n**/.claude/rules/[!.]*/[!.]*\n**/.cursor\n**/.cursor/rules\n**/.cursor/rules/[!.]*\n**/.cursor/rules/[!.]*/[!.]*\n" +
 				"**/.roo\n**/.roo/rules\n**/.roo/rules/[!.]*\n**/.continue\n**/.continue/rules\n**/.continue/rules/[!.]*\n**/.amazonq\n**/.amazonq/rules\n**/.amazonq/rules/[!.]*\n" +
 				"**/.clinerules\n**/.clinerules/[!.]*.md",
 		},
-		// Tasks, run configurations, containers and settings that name programs.
+		// Tasks, run configurations, containers and settings that name programs. In
+		// a package that is installed nobody opens them, and it is removed whole.
 		{
 			name: "editors", anyway: "**/.vscode/**\n**/*.code-workspace\n**/.zed/**\n**/.idea/**\n**/.run/**\n**/.fleet/**\n**/.vs/**\n**/.devcontainer/**\n**/.devcontainer.json\n**/.envrc",
 			home: ".config/*/User/**\nLibrary/Application Support/*/User/**\nAppData/Roaming/*/User/**\n.vscode-server/**\n.vscode-insiders/**\n.vscode-oss/**\n.cursor-server/**\n.windsurf-server/**\n" +
 				".config/zed/**\nAppData/Roaming/Zed/**\n.config/JetBrains/**\nLibrary/Application Support/JetBrains/**\nAppData/Roaming/JetBrains/**\n.vimrc\n.vim/**\n.config/nvim/**\n.emacs\n.emacs.d/**\n.config/emacs/**",
-			except: "**/.vscode\n**/.vscode/extensions.json\n**/.vscode/*.code-snippets",
+			except: "**/.vscode\n**/.vscode/extensions.json\n**/.vscode/*.code-snippets\n" +
+				"**/node_modules/**/.vscode/**\n**/node_modules/**/.idea/**\n**/node_modules/**/.devcontainer/**\n**/node_modules/**/*.code-workspace",
 		},
 		{name: ownFiles, anyway: "**/.postern/**\n**/.config/postern/**"},
 	}
