@@ -21,27 +21,60 @@ type source struct {
 	src  []byte
 	// doubt says who may perhaps change it, "" for nobody.
 	doubt string
+	// broken is the link on the way to it that leads to nothing, "" for none.
+	broken string
 }
 
 // changed reports whether the file at the same name is another one by now.
 func (s source) changed() bool {
 	info, err := os.Stat(s.path)
 	if err != nil || s.info == nil {
-		return (err == nil) != (s.info != nil)
+		return (err == nil) != (s.info != nil) || broken(s.path) != s.broken
 	}
 	return !os.SameFile(info, s.info) || info.Size() != s.info.Size() ||
 		info.Mode() != s.info.Mode() || !info.ModTime().Equal(s.info.ModTime()) || !changeTime(info).Equal(changeTime(s.info))
+}
+
+// Way are the links on the way to a file, each beneath folders that are none, and the
+// file that they lead to.
+func Way(path string) []string {
+	w := follow(path)
+	return append(w.links, w.spelled[len(w.spelled)-1])
+}
+
+// broken is the link on the way to the file that leads to nothing, "" for none.
+func broken(path string) string {
+	for _, link := range follow(path).links {
+		if _, err := os.Stat(link); errors.Is(err, fs.ErrNotExist) {
+			return link
+		}
+	}
+	return ""
+}
+
+// absent is what is wrong with there being no such file. Whoever could take away what
+// a link leads to would else lift what the policy says.
+func (s source) absent(needed bool) []Problem {
+	p := Problem{Pos: core.Position{File: s.path}}
+	switch {
+	case s.broken != "":
+		p.Message, p.next = "the link "+s.broken+" leads to nothing", "make what it leads to, or remove the link"
+	case needed:
+		p.Message, p.next = "there is no such file", "create it, or leave --policy out"
+	default:
+		return nil
+	}
+	return []Problem{p}
 }
 
 // open reads a policy file. Trusted is for files that may loosen: others must
 // not be able to write them. One that may loosen nothing must not be a link,
 // since an error shows lines of it. A missing file is no error unless needed.
 func (o *Options) open(path string, trusted, needed bool) (source, []Problem) {
-	s := source{path: path}
+	s := source{path: path, broken: broken(path)}
 	refuse := func(format string, args ...any) (source, []Problem) {
 		return s, []Problem{{Pos: core.Position{File: path}, Message: fmt.Sprintf(format, args...)}}
 	}
-	missing := Problem{Pos: core.Position{File: path}, Message: "there is no such file", next: "create it, or leave --policy out"}
 	if !trusted {
 		for _, p := range []string{filepath.Dir(path), path} {
 			if info, err := os.Lstat(p); err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -51,10 +84,8 @@ func (o *Options) open(path string, trusted, needed bool) (source, []Problem) {
 	}
 	file, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !needed:
-		return s, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return s, []Problem{missing}
+		return s, s.absent(needed)
 	case err != nil:
 		return refuse("the file can't be read: %v", errors.Unwrap(err))
 	}

@@ -17,49 +17,41 @@ import (
 // nonblock keeps a fifo in a policy's place from holding up the start.
 const nonblock = syscall.O_NONBLOCK
 
-// exposed says how somebody else could change the file, or a link that leads to it,
+// exposed says how somebody else could change the file, or a link on the way to it,
 // "" when nobody can, and whether that is sure.
 func exposed(path string, info fs.FileInfo, accounts string) (how string, sure bool) {
-	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Uid != 0 && int(st.Uid) != os.Geteuid() {
-		return "the file belongs to somebody else: a policy must be yours or root's", true
+	if who := access.Stranger(info); who != "" {
+		return "the file belongs to somebody else (" + who + "): a policy must be yours or root's", true
 	}
 	if access.File(path, info, accounts) != access.Nobody { // umask 002 is usual where everybody has a group of their own
 		return "others can write the file: chmod go-w it, and setfacl -b it where it has an access list", true
 	}
-	for range maxLinks {
-		folder, err := filepath.EvalSymlinks(filepath.Dir(path))
-		if err != nil {
-			return "its folder can't be found", true
-		}
-		doubt, sure := replaceable(folder, accounts)
+	for _, at := range Way(path) {
+		doubt, sure := replaceable(at, accounts)
 		if sure {
 			return doubt, true
 		}
 		how = cmp.Or(how, doubt)
-		to, err := os.Readlink(path)
-		if err != nil {
-			return how, false
-		}
-		if !filepath.IsAbs(to) {
-			to = filepath.Join(folder, to)
-		}
-		path = to
 	}
-	return "it is reached through too many links", true
+	return how, false
 }
 
-// maxLinks is how many the kernel follows.
-const maxLinks = 40
-
 // replaceable says who else can put another file, or another link, in the place of
-// one in the folder.
-func replaceable(folder, accounts string) (how string, sure bool) {
-	dir, err := os.Stat(folder)
-	others := access.Anybody
-	if err == nil {
-		others = access.Folder(folder, dir, accounts)
+// this one.
+func replaceable(at, accounts string) (how string, sure bool) {
+	folder := filepath.Dir(at)
+	info, err := os.Lstat(at)
+	dir, err2 := os.Stat(folder)
+	if err != nil || err2 != nil {
+		return "its folder can't be found", true
 	}
-	switch others {
+	if who := access.Stranger(info); who != "" { // in a sticky folder its owner can
+		return "the link " + at + " belongs to somebody else (" + who + "), who can replace it: use one of yours", true
+	}
+	if who := access.Stranger(dir); who != "" {
+		return "the folder " + folder + " belongs to somebody else (" + who + "), who can replace the file: keep it in one of yours", true
+	}
+	switch access.Folder(folder, dir, accounts) {
 	case access.Nobody:
 		return "", false
 	case access.Members:

@@ -97,6 +97,7 @@ func TestLinksToThePolicy(t *testing.T) {
 		p.link("c", "d/../e")
 		p.write(filepath.Join(p.home, "d/x"), "")
 		p.link("st", "disk/state")
+		p.write(filepath.Join(p.home, "e/x"), "")
 		if file {
 			p.write(filepath.Join(p.home, "e/cfg/postern/policy.yaml"), "version: 1\n")
 		}

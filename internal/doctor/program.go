@@ -10,6 +10,7 @@ import (
 
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/attach"
+	"github.com/postern-gate/postern/internal/config"
 	"github.com/postern-gate/postern/internal/config/access"
 )
 
@@ -64,7 +65,8 @@ func (e exposure) finding(hint, format string, a ...any) Result {
 	return fail(hint, format, a...)
 }
 
-// changeable says how a file is exposed, by its own mode and by the folders above.
+// changeable says how a file is exposed, by its own mode, by the links on the way to
+// it and by the folders above each.
 // Accounts is as in config.Options.
 func changeable(path, accounts string) exposure {
 	real, err := filepath.EvalSymlinks(path)
@@ -77,17 +79,34 @@ func changeable(path, accounts string) exposure {
 		return exposure{"it is not a file", real, true}
 	case info.Mode().Perm()&0o022 != 0 && posix:
 		return exposure{"others can write it", real, true}
-	case foreign(info):
+	case access.Stranger(info) != "":
 		return exposure{"it belongs to another user", real, true}
 	}
 	var doubt exposure
-	for dir := filepath.Dir(real); ; dir = filepath.Dir(dir) {
+	for _, at := range config.Way(path) {
+		switch e := replaceable(at, accounts); {
+		case e.sure:
+			return e
+		case doubt.how == "":
+			doubt = e
+		}
+	}
+	return doubt
+}
+
+// replaceable says how another file, or another link, could come in the place of
+// this one.
+func replaceable(at, accounts string) (doubt exposure) {
+	if info, err := os.Lstat(at); err != nil || access.Stranger(info) != "" {
+		return exposure{"the link " + at + " to it belongs to another user", at, true}
+	}
+	for dir := filepath.Dir(at); ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
 		if err != nil {
 			return exposure{"its folder can't be looked at", dir, true}
 		}
 		switch others := access.Folder(dir, info, accounts); {
-		case foreign(info), others == access.Anybody, others == access.Members:
+		case others == access.Anybody, others == access.Members:
 			return exposure{"somebody else can replace it, in " + dir, dir, true}
 		case others == access.Unknown && doubt.how == "":
 			doubt = exposure{"a group can replace it, and who is in it can't be told, in " + dir, dir, false}

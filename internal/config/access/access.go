@@ -8,7 +8,7 @@ type Others uint8
 // The answers.
 const (
 	Anybody Others = iota
-	Members        // of a group, who are not this user alone, or who an access list names
+	Members        // of a group, who are not this user alone, who an access list names, or the owner
 	Unknown        // a group, and who is in it can't be told
 	Nobody
 )

@@ -79,3 +79,37 @@ func put(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+// TestStranger: whose folder it is may put anything into it, whatever its mode.
+func TestStranger(t *testing.T) {
+	for uid, want := range map[int]string{
+		0: "", os.Geteuid(): "", 4711: "user 4711", 65534: "user 65534: nobody, or one whom this container doesn't know",
+	} {
+		dir := t.TempDir()
+		if uid != os.Geteuid() && os.Geteuid() != 0 {
+			continue // only root can give it away
+		}
+		if err := os.Chown(dir, uid, -1); err != nil {
+			t.Fatal(err)
+		}
+		for _, mode := range []os.FileMode{0o755, 0o755 | os.ModeSticky, 0o777 | os.ModeSticky, 0o777} {
+			if err := os.Chmod(dir, mode); err != nil {
+				t.Fatal(err)
+			}
+			info, err := os.Stat(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			others := Nobody
+			if want != "" {
+				others = Members
+			}
+			if mode == 0o777 {
+				others = Anybody
+			}
+			if got, who := Folder(dir, info, ""), Stranger(info); got != others || who != want {
+				t.Errorf("%d, %v: %v by %q, want %v by %q", uid, mode, got, who, others, want)
+			}
+		}
+	}
+}

@@ -16,13 +16,35 @@ import (
 )
 
 // Folder tells who may put another file in the place of one in the folder at
-// path. In a sticky one that is nobody but its owner and the file's. Accounts is
-// the folder of passwd and group, "" for System.
+// path. Its owner may, whatever its mode is; in a sticky one that is nobody but
+// that owner and the file's, which is for the caller to ask about. Accounts is the
+// folder of passwd and group, "" for System.
 func Folder(path string, info fs.FileInfo, accounts string) Others {
-	if info.Mode()&fs.ModeSticky != 0 {
-		return Nobody
+	answer := Nobody
+	if Stranger(info) != "" {
+		answer = Members
 	}
-	return File(path, info, accounts)
+	if info.Mode()&fs.ModeSticky == 0 {
+		answer = min(answer, File(path, info, accounts))
+	}
+	return answer
+}
+
+// unmapped is whom a user namespace shows for owners that it doesn't know, and nobody.
+const unmapped = 65534
+
+// Stranger says who owns it, "" for this user or root.
+func Stranger(info fs.FileInfo) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok:
+		return "who can't be told"
+	case st.Uid == 0 || int(st.Uid) == os.Geteuid():
+		return ""
+	case st.Uid == unmapped:
+		return "user 65534: nobody, or one whom this container doesn't know"
+	}
+	return "user " + strconv.FormatUint(uint64(st.Uid), 10)
 }
 
 // File tells who may write what is at path, links followed, which is info.
