@@ -5,6 +5,8 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -15,8 +17,15 @@ import (
 // httpServer serves s over HTTP until the test ends; nothing may be left then.
 func httpServer(t testing.TB, s *Server) (*HTTP, *httptest.Server) {
 	t.Helper()
-	h := s.HTTP()
-	srv := httptest.NewServer(h)
+	return started(t, s.HTTP(), nil)
+}
+
+// started serves h; each connection passes opened first.
+func started(t testing.TB, h *HTTP, opened func(net.Conn, http.ConnState)) (*HTTP, *httptest.Server) {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(h)
+	srv.Config.ConnState = opened
+	srv.Start()
 	t.Cleanup(func() {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
 		defer stop()
