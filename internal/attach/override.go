@@ -13,7 +13,7 @@ import (
 type Override struct {
 	File string // absolute
 	Key  string // in it, its parts joined by dots; "" where the file can't be read
-	// Off says that the entry is switched off there; else there is another one.
+	// Off says that the entry may be switched off there; else there is another one.
 	Off bool
 }
 
@@ -23,7 +23,7 @@ func (o Override) doubt() string {
 	case o.Key == "":
 		return "may be switched off or replaced in " + at + ", which can't be looked through"
 	case o.Off:
-		return "is switched off by " + Brief(o.Key) + " in " + at
+		return "may be switched off by " + Brief(o.Key) + " in " + at
 	default:
 		return "is replaced or changed by " + Brief(o.Key) + " in " + at
 	}
@@ -71,7 +71,7 @@ func (s *survey) overrides(a Attachment, own entry, local bool) (all []Override)
 		}
 		for _, path := range s.paths(w.place) {
 			s.look(path, false, s.keys(w.keys, a.Entry), false, func(key string, v any) {
-				if key == "" || w.off(v, a.Entry) {
+				if key == "" || w.off(s.ordered(path, key, v), a.Entry) {
 					add(Override{File: path, Key: key, Off: key != ""})
 				}
 			})

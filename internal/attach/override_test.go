@@ -124,10 +124,10 @@ func TestSwitchedOff(t *testing.T) {
 		{"opencode", "opencode.json", `{+"tools": {"*": false, "postern*": true, "bash": false}, "permission": {"postern_delete_file": "deny"}`, ""},
 	} {
 		doubt, step := judged(t, c.id, c.file, c.text)
-		if c.key == "" && doubt != "" || c.key != "" && (!strings.HasPrefix(doubt, "is switched off by ") || !strings.HasPrefix(step, "change ")) {
+		if c.key == "" && doubt != "" || c.key != "" && (!strings.HasPrefix(doubt, "may be switched off by ") || !strings.HasPrefix(step, "change ")) {
 			t.Errorf("%s, %s: %s: %q %q", c.id, c.file, c.text, doubt, step)
 		}
-		if !strings.HasPrefix(c.key, `"`) && c.key != "" && doubt != "is switched off by "+c.key+" in FILE" {
+		if !strings.HasPrefix(c.key, `"`) && c.key != "" && doubt != "may be switched off by "+c.key+" in FILE" {
 			t.Errorf("%s, %s: %s: %q", c.id, c.file, c.text, doubt)
 		}
 	}

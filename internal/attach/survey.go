@@ -26,8 +26,23 @@ func newSurvey(w World, d *disk) *survey { return &survey{w, d, map[string]conte
 // content is what a file says: a tree of maps, lists, texts and words, nil for a
 // file that is absent or says nothing.
 type content struct {
-	root any
-	err  error
+	root  any
+	order map[string][]string // of the objects that are members of a root of JSON
+	err   error
+}
+
+// inOrder is an object with its names in the order in which they stand.
+type inOrder struct {
+	names   []string
+	members map[string]any
+}
+
+// ordered gives an object that look found by one key the order of its names.
+func (s *survey) ordered(path, key string, v any) any {
+	if o, ok := v.(map[string]any); ok {
+		return inOrder{s.files[path].order[key], o}
+	}
+	return v
 }
 
 // word is a value of TOML that is neither a text, a list nor a table; which one
@@ -83,7 +98,7 @@ func (s *survey) look(path string, isTOML bool, keys []string, strict bool, foun
 	c, seen := s.files[path]
 	if !seen {
 		if there(path) {
-			c.root, c.err = s.read(path, isTOML)
+			c, c.err = s.read(path, isTOML)
 		}
 		s.files[path] = c
 	}
@@ -116,47 +131,76 @@ func walk(o map[string]any, keys []string, front string, strict bool, found func
 	}
 }
 
-func (s *survey) read(path string, isTOML bool) (root any, err error) {
+func (s *survey) read(path string, isTOML bool) (c content, err error) {
 	at, err := s.disk.read(file{path: path})
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	if prob := checkText(at.text); prob != nil {
-		return nil, unfit(at, prob)
+		return c, unfit(at, prob)
 	}
 	text := bytes.TrimPrefix(at.text, bom)
 	if !isTOML {
-		root, prob := treeJSON(text)
+		c, prob := treeJSON(text)
 		if prob != nil {
-			return nil, unfit(at, prob)
+			return c, unfit(at, prob)
 		}
-		return root, nil
+		return c, nil
 	}
 	if s.disk.holds(path) && len(text) > maxLayer {
-		return nil, unfit(at, wrong(-1, "it is larger than 256 KiB"))
+		return c, unfit(at, wrong(-1, "it is larger than 256 KiB"))
 	}
 	items, prob := scanTOML(string(text))
 	if prob != nil {
-		return nil, unfit(at, prob)
+		return c, unfit(at, prob)
 	}
-	return treeTOML(items), nil
+	return content{root: treeTOML(items)}, nil
 }
 
-func treeJSON(text []byte) (root any, prob *problem) {
+func treeJSON(text []byte) (c content, prob *problem) {
 	if blank(string(text)) {
-		return nil, nil
+		return c, nil
 	}
 	if at := tooDeep(text); at >= 0 {
-		return nil, wrong(at, "it is nested more than %d levels deep", maxDepth)
+		return c, wrong(at, "it is nested more than %d levels deep", maxDepth)
 	}
-	std, err := hujson.Standardize(append(bytes.Clone(text), '\n'))
+	tree, err := hujson.Parse(append(bytes.Clone(text), '\n'))
 	if err == nil {
-		err = json.Unmarshal(std, &root)
+		tree.Standardize()
+		err = json.Unmarshal(tree.Pack(), &c.root)
 	}
 	if err != nil {
-		return nil, wrong(-1, "it can't be parsed")
+		return c, wrong(-1, "it can't be parsed")
 	}
-	return root, nil
+	c.order = map[string][]string{}
+	if root, ok := tree.Value.(*hujson.Object); ok {
+		for _, m := range root.Members {
+			c.order[nameOf(m)] = namesOf(m.Value)
+		}
+	}
+	return c, nil
+}
+
+// namesOf are the names in an object, each where it stands first, as readers of
+// JavaScript order them; none of anything else.
+func namesOf(v hujson.Value) (names []string) {
+	o, ok := v.Value.(*hujson.Object)
+	if !ok {
+		return nil
+	}
+	seen := map[string]bool{}
+	for _, m := range o.Members {
+		if name := nameOf(m); !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func nameOf(m hujson.ObjectMember) string {
+	name, _ := m.Name.Value.(hujson.Literal) // nothing else is a name
+	return name.String()
 }
 
 func treeTOML(items []tomlItem) map[string]any {

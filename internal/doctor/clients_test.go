@@ -15,8 +15,8 @@ import (
 func TestOverridden(t *testing.T) {
 	for _, tc := range []struct{ file, text, says, hint string }{
 		{"settings.json", `{"permissions":{"deny":["mcp__other"]}}`, "", ""}, // the control
-		{"settings.json", `{"permissions":{"deny":["mcp__postern"]}}`, "is switched off by permissions.deny in FILE", "change permissions.deny in FILE"},
-		{"settings.local.json", `{"disabledMcpjsonServers":["postern"]}`, "is switched off by disabledMcpjsonServers in FILE", "change disabledMcpjsonServers in FILE"},
+		{"settings.json", `{"permissions":{"deny":["mcp__postern"]}}`, "may be switched off by permissions.deny in FILE", "change permissions.deny in FILE"},
+		{"settings.local.json", `{"disabledMcpjsonServers":["postern"]}`, "may be switched off by disabledMcpjsonServers in FILE", "change disabledMcpjsonServers in FILE"},
 		{"settings.json", `{`, "may be switched off or replaced in FILE", "see that FILE is a plain file"},
 	} {
 		m := newMachine(t)
