@@ -541,6 +541,10 @@ func TestBecauseCounts(t *testing.T) {
 	because("3 problems in 2 files", correct)
 	p.system("version: 1\ndeny: [" + strings.Repeat("1, ", 150) + "]\n")
 	because("151 problems in 2 files, the first 100 shown", correct)
+	for _, many := range []string{"deny:\n" + strings.Repeat(" - 1\n", 20_000), "deny: [" + strings.Repeat("1,", 20_000) + "1]\n"} {
+		p.system("version: 1\n" + many) // nobody waits for the rest
+		because("at least 301 problems in 2 files, the first 100 shown", correct)
+	}
 	p.system("version: 1\n")
 	p.opts.PolicyFile = "nosuch.yaml"
 	because("there is no such file", "create it, or leave --policy out")

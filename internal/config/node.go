@@ -25,20 +25,32 @@ type decoder struct {
 	src      []byte
 	project  bool
 	problems []Problem
+	lines    []string // of src, once one is wanted
 }
+
+// maxKept bounds the problems of one file: who wrote it may have wanted it to take
+// long.
+const maxKept = 300
 
 func (d *decoder) pos(n *yaml.Node) core.Position {
 	return core.Position{File: d.name, Line: n.Line, Column: n.Column}
 }
 
 func (d *decoder) fail(n *yaml.Node, format string, args ...any) {
-	d.failAt(n.Line, n.Column, fmt.Sprintf(format, args...))
+	if len(d.problems) < maxKept {
+		d.failAt(n.Line, n.Column, fmt.Sprintf(format, args...))
+	}
 }
 
 func (d *decoder) failAt(line, column int, message string) {
-	lines := strings.Split(string(d.src), "\n")
-	line = min(max(line, 1), len(lines))
-	text := strings.TrimRight(lines[line-1], "\r")
+	if len(d.problems) >= maxKept {
+		return
+	}
+	if d.lines == nil {
+		d.lines = strings.Split(string(d.src), "\n")
+	}
+	line = min(max(line, 1), len(d.lines))
+	text := strings.TrimRight(d.lines[line-1], "\r")
 	column = min(max(column, 1), utf8.RuneCountInString(text)+1)
 	d.problems = append(d.problems, Problem{
 		Pos: core.Position{File: d.name, Line: line, Column: column}, Message: message, Line: text,

@@ -103,11 +103,13 @@ func count(problems []Problem) string {
 		}
 		return "line " + strconv.Itoa(p.Pos.Line) + ": " + p.Message
 	}
-	files := map[string]bool{}
+	files, text := map[string]int{}, ""
 	for _, p := range problems {
-		files[p.Pos.File] = true
+		if files[p.Pos.File]++; files[p.Pos.File] == maxKept {
+			text = "at least "
+		}
 	}
-	text := strconv.Itoa(len(problems)) + " problems"
+	text += strconv.Itoa(len(problems)) + " problems"
 	if len(files) > 1 {
 		text += " in " + strconv.Itoa(len(files)) + " files"
 	}
