@@ -8,10 +8,12 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/policy"
+	"github.com/postern-gate/postern/internal/state/grant"
 )
 
 func shippedWith(t *testing.T, c policy.Config) *policy.Policy {
@@ -152,5 +154,34 @@ func TestLinkHeld(t *testing.T) {
 	_, err3 := w.gate.Write(t.Context(), "dot/extensions.json", nil, Call{})
 	if err != nil || err2 != nil || err3 != nil {
 		t.Errorf("other links and names: %v, %v, %v", err, err2, err3)
+	}
+}
+
+// TestYesAfterLink: a yes, which a link that somebody makes doesn't void, lets
+// nothing through that the lists know by that link.
+func TestYesAfterLink(t *testing.T) {
+	asks := []policy.Layer{{Rules: map[core.Action]policy.Rules{core.FSWrite: {Else: &policy.Outcome{Decision: core.Ask}}}}}
+	known := policy.Link{Root: "project", Path: ".vscode", ToRoot: "project", To: "dot"}
+	before, after := shippedWith(t, policy.Config{Layers: asks}), shippedWith(t, policy.Config{Layers: asks, Links: []policy.Link{known}})
+	for _, k := range []grant.Kind{grant.Once, grant.Session, grant.Pattern, grant.Until} {
+		for _, name := range []string{"dot/tasks.json", "v2/tasks.json"} {
+			d := newDesk(t, nil, map[string]string{"dot/tasks.json": "", "v2/tasks.json": ""})
+			write := func(p *policy.Policy) error {
+				_, err := d.call(func(o *Options) { o.Decider = p }).Write(t.Context(), name, []byte("new"), Call{})
+				return err
+			}
+			if err := write(before); fault.CodeOf(err) != fault.PolicyAsk {
+				t.Fatal(err)
+			}
+			_, err := d.person.Decide(t.Context(), d.person.Pending()[0].ID, grant.Answer{Kind: k, Approver: "terminal", Life: time.Hour, Pattern: "project://**"})
+			d.must(err)
+			want := fault.OK
+			if name == "dot/tasks.json" {
+				want = fault.PolicyDenied
+			}
+			if err := write(after); fault.CodeOf(err) != want {
+				t.Errorf("%s for %s: %v", k, name, err)
+			}
+		}
 	}
 }

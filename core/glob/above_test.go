@@ -178,3 +178,27 @@ func FuzzAbove(f *testing.F) {
 		}
 	})
 }
+
+// TestBelow: what a name is below a folder, which other spellings of it don't hide.
+func TestBelow(t *testing.T) {
+	for _, tc := range []struct{ name, dir, rest string }{
+		{"a/b/c", "a", "b/c"},
+		{"a/b", "a/b", ""},
+		{"A/B/C", "a/b", "C"},
+		{"a./B /x", "a/b", "x"},
+		{"\uff21/\u00df/Y", "a/ss", "Y"},
+		{"a/b", "", "a/b"},
+		{"", "", ""},
+		{"ab/c", "a", "no"},
+		{"a", "a/b", "no"},
+		{"b/a", "a", "no"},
+		{"", "a", "no"},
+		{"\u00df", "s", "no"},
+	} {
+		p := glob.Prepare(tc.name)
+		rest, ok := p.Below(tc.dir)
+		if ok != (tc.rest != "no") || ok && rest != tc.rest {
+			t.Errorf("%q below %q: %q, %v", tc.name, tc.dir, rest, ok)
+		}
+	}
+}

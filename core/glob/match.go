@@ -93,6 +93,22 @@ func Prepare(name string) Path {
 	}
 }
 
+// Below returns what the path is below dir, which is a key: so in every spelling of
+// dir. "" is above all.
+func (p *Path) Below(dir string) (string, bool) {
+	switch {
+	case dir == "":
+		return p.name, true
+	case len(p.key) < len(dir), len(p.key) > len(dir) && p.key[len(dir)] != '/', !hasPrefix(p.key, dir, p.lower):
+		return "", false
+	}
+	end := -1 // a key has as many segments as the name, but not its length
+	for range strings.Count(dir, "/") + 1 {
+		end = segmentEnd(p.name, end+1)
+	}
+	return strings.TrimPrefix(p.name[end:], "/"), true
+}
+
 // Match reports whether the pattern names path.
 func (p Pattern) Match(path string) bool {
 	prepared := Prepare(path)

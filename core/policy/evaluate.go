@@ -92,6 +92,21 @@ func (p *Policy) belongs(q *query, by core.Reason) (list, class string) {
 		}
 		return by.Builtin, class
 	}
+	if list, class = p.entryOf(q, by); list != "" {
+		return list, class
+	}
+	for i := range p.links {
+		if named, ok := p.links[i].through(q); ok {
+			if list, class = p.entryOf(&named, by); list != "" {
+				return list, class
+			}
+		}
+	}
+	return "", ""
+}
+
+// entryOf is belongs for a name of the file, where no list has decided.
+func (p *Policy) entryOf(q *query, by core.Reason) (list, class string) {
 	early := by.Step == core.StepContainment // it speaks before the lists
 	if class = p.secret(core.File(q.root, q.name), early); class != "" {
 		return class, class

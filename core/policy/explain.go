@@ -65,7 +65,8 @@ func (l *layer) all(q *query, out []core.Reason) []core.Reason {
 
 // Version returns the hash of what decides: roots, built-in entries, patterns,
 // decisions, preconditions. Layout, comments, positions, the person's words
-// and the order of rules and layers do not change it.
+// and the order of rules and layers do not change it. Nor do links, which are
+// asked about at each request and only deny: whoever makes one voids no answer.
 func (p *Policy) Version() string {
 	if p == nil {
 		return ""
@@ -80,9 +81,6 @@ func version(p *Policy, c Config) string {
 	}
 	parts = append(parts, line("require", strconv.Itoa(int(p.ifMatch)), strconv.Itoa(int(p.confirm))))
 	parts = p.runs.lines("runs", p.secrets.lines("secrets", parts))
-	for _, l := range p.links {
-		parts = append(parts, line("link", l.Root, l.Path, l.ToRoot, l.To))
-	}
 	for i := range p.layers {
 		parts = append(parts, p.layers[i].canon())
 	}

@@ -3,6 +3,8 @@
 package policy
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/postern-gate/postern/core"
@@ -16,30 +18,56 @@ type Link struct {
 	Root, Path string
 	// ToRoot and To are where it leads: "" and "" for beneath no root.
 	ToRoot, To string
+	// Over says that it leads on from there: what lies at To, a link or a folder
+	// before a .., is not renamed or removed either, and has no other name by it.
+	Over bool
 }
 
-// known is a link that a built-in list leads over, and the rule that says so.
+// known is a link that a built-in list leads over.
 type known struct {
 	Link
 
-	held rule
+	to    glob.Path
+	key   string // that of To
+	stays string // that of the name that is held
+	held  *rule  // the rule that says so, nil if all those entries are lifted
 }
 
 const (
 	whyAbove = "a link of this name would give what it leads to names that this protects"
 	whyHeld  = "this link leads to names that this protects, so it is not moved or removed"
+	whyOver  = " leads over it, so it is not moved or removed"
 	whyLed   = "a link with a name that this protects leads there"
 )
 
 func (p *Policy) compileLinks(c Config) {
 	for _, l := range c.Links {
 		q := query{kind: kindFile}.at(l.Root, l.Path)
-		if r := p.inLists(&q); r != nil {
-			k := known{l, *r}
-			k.held.reason.Why = whyHeld
-			p.links = append(p.links, k)
+		r := p.inLists(&q)
+		if r == nil && goesOn(&q, &p.freed, &p.lifted) == nil {
+			continue
 		}
+		k := known{Link: l, to: glob.Prepare(l.To), key: glob.Key(l.To), stays: glob.Key(l.Path)}
+		if l.Over {
+			k.stays = k.key
+		}
+		if r != nil {
+			k.held = &rule{reason: r.reason}
+			k.held.reason.Why = p.whyHeld(l, r)
+		}
+		p.links = append(p.links, k)
 	}
+}
+
+// whyHeld names the link, where it isn't one whose name is left out of listings.
+func (p *Policy) whyHeld(l Link, by *rule) string {
+	switch {
+	case !l.Over:
+		return whyHeld
+	case slices.Contains(p.private, by.reason.Builtin) || by.reason.Builtin == ownState:
+		return "a link with a name that this protects" + whyOver
+	}
+	return "the link " + strconv.Quote(l.Path) + whyOver
 }
 
 // at is the query about another name.
@@ -50,34 +78,27 @@ func (q query) at(root, name string) query {
 
 // through is the query about the name that this one has by way of the link.
 func (k *known) through(q *query) (query, bool) {
-	if k.ToRoot != q.root || k.ToRoot == "" {
+	if k.Over || k.ToRoot != q.root || k.ToRoot == "" {
 		return query{}, false
 	}
-	rest, ok := under(q.name, k.To)
+	rest, ok := q.path.Below(k.key) // this tightens, so other spellings of To count
 	if !ok {
 		return query{}, false
 	}
 	return q.at(k.Root, strings.TrimSuffix(k.Path+"/"+rest, "/")), true
 }
 
-// under returns what name is below dir. This tightens, so other spellings of dir
-// count.
-func under(name, dir string) (string, bool) {
-	if dir == "" {
-		return name, true
+// holds reports whether the name is the link, or what it leads over.
+func (k *known) holds(q *query) bool {
+	root := k.Root
+	if k.Over {
+		root = k.ToRoot
 	}
-	end, parts := 0, strings.Count(dir, "/")+1
-	for ; end < len(name); end++ {
-		if name[end] == '/' {
-			if parts--; parts == 0 {
-				break
-			}
-		}
+	if k.held == nil || root != q.root {
+		return false
 	}
-	if glob.Key(name[:end]) != glob.Key(dir) {
-		return "", false
-	}
-	return strings.TrimPrefix(name[end:], "/"), true
+	below, ok := q.path.Below(k.stays)
+	return ok && below == ""
 }
 
 // byLink returns why the name is denied because a link leads to it, or is one that
@@ -85,7 +106,7 @@ func under(name, dir string) (string, bool) {
 func (p *Policy) byLink(q *query) (core.Reason, bool) {
 	for i := range p.links {
 		k := &p.links[i]
-		if k.Root == q.root && k.Path == q.name && (q.action == core.FSRename || q.action == core.FSDelete) {
+		if (q.action == core.FSRename || q.action == core.FSDelete) && k.holds(q) {
 			return k.held.reason, true
 		}
 		if named, ok := k.through(q); ok {
@@ -101,8 +122,10 @@ func (p *Policy) byLink(q *query) (core.Reason, bool) {
 
 // inLists returns a built-in rule about what may lie beneath the name, which is
 // one that a list has or is above such a one. Exceptions are for a name itself.
-func (p *Policy) inLists(q *query) *rule {
-	for _, s := range [...]*ruleset{&p.runs, &p.secrets} {
+func (p *Policy) inLists(q *query) *rule { return goesOn(q, &p.runs, &p.secrets) }
+
+func goesOn(q *query, sets ...*ruleset) *rule {
+	for _, s := range sets {
 		for i := range s.rules {
 			if r := &s.rules[i]; (r.root == "" || r.root == q.root) && (r.pattern.Matches(&q.path, true) || r.pattern.Above(&q.path)) {
 				return r
@@ -117,6 +140,7 @@ func (p *Policy) near(q *query) *rule {
 	if r := p.inLists(q); r != nil {
 		return r
 	}
+	key := glob.Key(q.name)
 	for i := range p.links {
 		k := &p.links[i]
 		if named, ok := k.through(q); ok {
@@ -124,8 +148,8 @@ func (p *Policy) near(q *query) *rule {
 				return r
 			}
 		}
-		if _, ok := under(k.To, q.name); ok && k.ToRoot == q.root {
-			return &k.held // it leads over this name
+		if _, ok := k.to.Below(key); ok && k.ToRoot == q.root && k.held != nil {
+			return k.held // it leads over this name
 		}
 	}
 	return nil

@@ -162,7 +162,58 @@ func TestKnownLinks(t *testing.T) {
 			t.Errorf("%s: %v (%v), want %q", what, v.Decision, v.Reason, want)
 		}
 	}
-	if v := linked(t).Version(); v == p.Version() || v != linked(t, Link{Root: "r", Path: "latest", ToRoot: "r", To: "v2"}).Version() {
-		t.Error("the version doesn't tell of the links that count, or of one that doesn't")
+	if linked(t).Version() != p.Version() {
+		t.Error("links, which only deny, change the version that answers are for")
+	}
+}
+
+// TestLinksLeadOver: what a link with a name of the lists leads over stays too, and
+// the reason names that link, unless its name is left out of listings.
+func TestLinksLeadOver(t *testing.T) {
+	p := linked(t,
+		Link{Root: "r", Path: ".env", ToRoot: "r", To: "Current", Over: true}, Link{Root: "r", Path: ".env", ToRoot: "r", To: "releases/42/env"},
+		Link{Root: "r", Path: ".vscode", ToRoot: "other", To: "a/b", Over: true}, Link{Root: "r", Path: "latest", ToRoot: "r", To: "v1", Over: true})
+	whys := map[string]string{
+		"fs.rename r://Current": "a link with a name", "fs.delete r://current": "a link with a name", "fs.rename other://a/b": `the link ".vscode" leads over it`,
+		"fs.delete other://a/b": `the link ".vscode" leads over it`, "fs.read r://releases/42/env": "leads there",
+		"fs.rename r://a/b": "", "fs.rename r://Current/x": "", "fs.rename r://releases": "", "fs.write r://Current": "", "fs.read r://Current/env": "",
+		"fs.write other://a/b/tasks.json": "", "fs.rename r://v1": "", "fs.rename other://a": "",
+		"link r://Current": whyAbove, "link other://a": whyAbove, "link other://a/b": whyAbove, "link r://v1": "", "link other://a/c": "",
+	}
+	for what, want := range whys {
+		do, at, _ := strings.Cut(what, " ")
+		root, name, _ := strings.Cut(at, "://")
+		a, ok := core.ParseAction(do)
+		if !ok {
+			a = core.FSCreate
+		}
+		v := asked(p, a, root, name, !ok)
+		if (v.Decision == core.Deny) != (want != "") || want != "" && !strings.Contains(v.Reason.Why, want) {
+			t.Errorf("%s: %v (%v), want %q", what, v.Decision, v.Reason, want)
+		}
+	}
+}
+
+// TestLiftedLinks: what a link leads to whose name belongs to an entry that is
+// lifted belongs to it too, so that no yes for a pattern covers it; nothing is held.
+func TestLiftedLinks(t *testing.T) {
+	links := []Link{
+		{Root: "r", Path: ".git/hooks", ToRoot: "r", To: "GitHooks"},
+		{Root: "r", Path: ".env", ToRoot: "r", To: "conf/env"},
+		{Root: "r", Path: ".env", ToRoot: "r", To: "conf", Over: true},
+		{Root: "r", Path: "latest", ToRoot: "r", To: "v2"},
+	}
+	p := compiled(t, Config{Roots: []Root{{Name: "r"}}, Lift: []string{"git", "dotenv"}, Links: links})
+	for name, want := range map[string]string{"GitHooks/pre-commit": "git", "githooks/x": "git", "conf/env": "dotenv", "GitHook": "", "v2/x": "", "conf/x": ""} {
+		for _, a := range []core.Action{core.FSWrite, core.FSCreate, core.FSRename} {
+			if v := asked(p, a, "r", name, false); v.List != want || v.Decision == core.Deny {
+				t.Errorf("%v %s: %v, belongs to %q, want %q", a, name, v.Decision, v.List, want)
+			}
+		}
+	}
+	for _, name := range []string{".git/hooks", "conf", "GitHooks", "conf/env"} {
+		if asked(p, core.FSRename, "r", name, false).Decision == core.Deny || asked(p, core.FSCreate, "r", "conf", true).Decision == core.Deny {
+			t.Errorf("%s is held by entries that are lifted", name)
+		}
 	}
 }
