@@ -274,10 +274,10 @@ func (u undoJSON) print(w io.Writer) {
 	}
 	left := 0
 	for _, s := range u.Steps {
-		name := spell.Name(s.Name) + " in " + drawnFolder(s.Root, u.home)
+		name := spell.Word(s.Name) + " in " + drawnFolder(s.Root, u.home)
 		what := s.Verb + " " + name
 		if s.To != "" {
-			what += " to " + spell.Name(s.To) + " in " + drawnFolder(s.ToRoot, u.home)
+			what += " to " + spell.Word(s.To) + " in " + drawnFolder(s.ToRoot, u.home)
 		}
 		switch {
 		case s.Problem != "":
@@ -344,5 +344,5 @@ func drawnFolder(path, home string) string {
 	if rel, err := filepath.Rel(home, path); home != "" && err == nil && filepath.IsLocal(rel) {
 		path = strings.TrimSuffix("~/"+filepath.ToSlash(rel), "/.")
 	}
-	return spell.Name(path)
+	return spell.Word(path)
 }

@@ -11,9 +11,10 @@ import (
 // a reader can't see it, or holds what is not seen.
 func TestUndoPlanIsSeen(t *testing.T) {
 	for name, drawn := range map[string]string{
-		"project://a ":      `"project://a "`,
-		"project://a\u2800": `"project://a\u{2800}"`,
-		"project://a":       "project://a",
+		"project://a ":                         `"project://a "`,
+		"project://a\u2800":                    `"project://a\u{2800}"`,
+		"project://a":                          "project://a",
+		"project://y in ~/safe to project://z": `"project://y in ~/safe to project://z"`,
 	} {
 		var out strings.Builder
 		plan := undoJSON{Steps: []undoStepJSON{{Verb: "move", Name: name, Root: "/r ", To: name, ToRoot: "/r "}}}

@@ -66,7 +66,7 @@ func folder(path string) string {
 	if path == "" {
 		return "a folder that the journal doesn't name"
 	}
-	return spell.Name(path)
+	return spell.Word(path)
 }
 
 // step is one of a plan, with what it changes in a file.
@@ -99,10 +99,10 @@ func stepsOf(u *enforce.UndoPlan) (steps []step, digest string) {
 }
 
 func stepOf(s *enforce.UndoStep) step {
-	name := spell.Name(s.Name) + " in " + folder(s.Root)
+	name := spell.Word(s.Name) + " in " + folder(s.Root)
 	text := s.Verb + " " + name
 	if s.To != "" {
-		text += " to " + spell.Name(s.To) + " in " + folder(s.ToRoot)
+		text += " to " + spell.Word(s.To) + " in " + folder(s.ToRoot)
 	}
 	switch {
 	case s.Problem != "":

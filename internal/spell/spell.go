@@ -52,21 +52,25 @@ func Out(s string, block bool) (text string, hidden int) {
 // many there are, and a browser takes seconds to place them.
 const mostMarks = 6
 
-// marks are the combining marks since the last letter. The first that is not shown
-// takes the rest with it, which would stand on its spelling otherwise.
+// marks are the combining marks on a letter or number. On anything else, as the
+// sign of a line of a diff, they would make it another sign. The first that is not
+// shown takes the rest with it, which would stand on its spelling otherwise.
 type marks struct {
-	n        int
-	last     rune
-	baseless bool
+	n          int
+	base, last rune
+	baseless   bool
 }
+
+// dotAbove on a letter that has a dot shows as that letter.
+const dotAbove = '\u0307'
 
 // carry reports whether the code point is shown, where shown says so of it alone.
 func (m *marks) carry(r rune, shown bool) bool {
 	if !unicode.Is(unicode.M, r) {
-		*m = marks{baseless: !shown || r == ' ' || r == '\n' || r == '\t'}
+		*m = marks{base: r, baseless: !shown || !unicode.In(r, unicode.L, unicode.N)}
 		return shown
 	}
-	if !shown || m.baseless || r == m.last || m.n == mostMarks {
+	if !shown || m.baseless || r == m.last || m.n == mostMarks || r == dotAbove && unicode.Is(unicode.Soft_Dotted, m.base) {
 		m.baseless = true
 		return false
 	}
@@ -95,6 +99,19 @@ func Name(s string) string {
 	if _, hidden := Out(s, false); hidden == 0 && s == strings.Trim(s, " ") && !strings.HasPrefix(s, `"`) {
 		return s
 	}
+	return quoted(s)
+}
+
+// Word is Name for a place in a line that is read by its words: a name that holds
+// a blank is quoted too.
+func Word(s string) string {
+	if strings.Contains(s, " ") {
+		return quoted(s)
+	}
+	return Name(s)
+}
+
+func quoted(s string) string {
 	text, _ := Out(strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s), false)
 	return `"` + text + `"`
 }

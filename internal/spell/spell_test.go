@@ -35,6 +35,9 @@ func TestOut(t *testing.T) {
 		{"e\u0301\u0301\u0323e\u0301", false, "e\u0301\\u{301}\\u{323}e\u0301", 2},
 		{"e\u0301\u0302\u0303\u0304\u0305\u0306\u0307", false, "e\u0301\u0302\u0303\u0304\u0305\u0306\\u{307}", 1},
 		{"\u0301a \u0301\n\u0301", true, "\\u{301}a \\u{301}\n\\u{301}", 3},
+		{"+\u20d2x\n-\u0335\u030d\n_\u0332", true, "+\\u{20d2}x\n-\\u{335}\\u{30d}\n_\\u{332}", 4},
+		{"mai\u0307n.go \u0307 j\u0323\u0307 z\u0307", false, "mai\\u{307}n.go \\u{307} j\u0323\\u{307} z\u0307", 3},
+		{"1\u0301\u0e01\u0e48\u0e33", false, "1\u0301\u0e01\u0e48\u0e33", 0},
 		{"a\u200b\u0301", false, "a\\u{200b}\\u{301}", 2},
 	} {
 		if got, n := Out(tc.in, tc.block); got != tc.want || n != tc.n {
@@ -69,6 +72,11 @@ func TestName(t *testing.T) {
 		"a ": `"a "`, " a": `" a"`, `"a"`: `"\"a\""`, "a\u200d": `"a\u{200d}"`, "a\u00a0\\": `"a\u{a0}\\"`, "a\xff": `"a\xff"`, "a\n": `"a\u{a}"`, "a\r": `"a\u{d}"`,
 	} {
 		if got := Name(in); got != want {
+			t.Errorf("%q: %s, want %s", in, got, want)
+		}
+	}
+	for in, want := range map[string]string{"a b": `"a b"`, "a": "a", "a ": `"a "`, "é\u200d": `"é\u{200d}"`} {
+		if got := Word(in); got != want {
 			t.Errorf("%q: %s, want %s", in, got, want)
 		}
 	}
