@@ -22,3 +22,14 @@ func Parse(name string, src []byte, ofProject bool) (*policy.Policy, error) {
 
 // ChangeTime is what tells a change whose own time was set back.
 var ChangeTime = changeTime
+
+// Looks finds links in a folder again and again, and tells how many names were judged.
+func Looks(dir string) (look func() (judged int, warnings []string)) {
+	n := 0
+	find := finder([]top{{"project", []string{dir}}}, func(string, string) bool { n++; return true })
+	return func() (int, []string) {
+		n = 0
+		all := find()
+		return n, all.warnings
+	}
+}

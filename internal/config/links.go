@@ -3,14 +3,17 @@
 package config
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/policy"
+	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/state/regular"
 )
 
@@ -21,6 +24,8 @@ const (
 	maxEntries = 10_000
 	// maxFound bounds what each decision compares with.
 	maxFound = 256
+	// maxFollowed bounds what each look costs.
+	maxFollowed = 1000
 	// maxOnWay is how many links the kernel follows.
 	maxOnWay = 40
 )
@@ -88,27 +93,37 @@ func (l *loader) addLinks(c *policy.Config) {
 			}
 		}
 	}
-	l.out.find = finder(tops, l.lists(c.Protected))
+	lists := l.lists(c.Protected)
+	l.out.find = finder(tops, func(root, rel string) bool {
+		return lists.Evaluate(core.Request{Action: core.FSRead, Resource: core.File(root, rel), Link: true}).Reason.Builtin != ""
+	})
 	l.out.found = l.out.find()
 	c.Links = append(c.Links, l.out.found.links...)
-	for _, root := range l.out.found.short {
-		l.out.Warnings = append(l.out.Warnings, "root "+root+": not every link with a name of the built-in lists is known: there are too many, or too much beside them")
-	}
+	l.out.Warnings = append(l.out.Warnings, l.out.found.warnings...)
 }
 
-// found are the links with names that the built-in lists have or go on from, and the
-// roots that have too many of them.
+// found are the links with names that the built-in lists have or go on from, and what
+// a person is told of each root: that it has too many, or which say nothing.
 type found struct {
-	links []policy.Link
-	short []string
+	links    []policy.Link
+	warnings []string
 }
 
-func finder(tops []top, lists *policy.Policy) func() found {
+// finder looks for links with names that are known, of which each is asked about once
+// as long as there are not too many.
+func finder(tops []top, known func(root, rel string) bool) func() found {
+	judged := make([]map[string]bool, len(tops))
+	for i := range judged {
+		judged[i] = map[string]bool{}
+	}
 	return func() (all found) {
-		for _, t := range tops {
-			s := search{tops: tops, lists: lists, in: t, entries: maxEntries}
+		for i, t := range tops {
+			s := search{tops: tops, lists: known, judged: judged[i], in: t, entries: maxEntries}
 			if s.look("", maxDepth); s.more {
-				all.short = append(all.short, t.name)
+				all.warnings = append(all.warnings, "root "+t.name+": not every link with a name of the built-in lists is known: there are too many, or too much beside them")
+			}
+			if s.loops > 0 {
+				all.warnings = append(all.warnings, "root "+t.name+": "+s.looping())
 			}
 			all.links = append(all.links, s.found...)
 		}
@@ -139,16 +154,22 @@ type top struct {
 // search looks for links beneath one root.
 type search struct {
 	tops    []top
-	lists   *policy.Policy
+	lists   func(root, rel string) bool
+	judged  map[string]bool // what the lists say of names: they don't change
 	in      top
 	entries int // that may still be looked at
 	more    bool
 	found   []policy.Link
+	folder  []string // that is looked at, by its spellings
+	links   int      // that were followed
+	loops   int      // links to folders that hold them, and one of these
+	loop    string
 }
 
 // look finds the links of a folder, and after them those further down.
 func (s *search) look(dir string, depth int) {
-	f, err := regular.OpenDir(filepath.Join(s.in.dirs[0], dir)) // a FIFO would be waited for
+	path := filepath.Join(s.in.dirs[0], dir)
+	f, err := regular.OpenDir(path) // a FIFO would be waited for
 	if err != nil {
 		return
 	}
@@ -157,6 +178,7 @@ func (s *search) look(dir string, depth int) {
 	if s.entries -= len(entries); s.entries < 0 {
 		s.entries, s.more = 0, true
 	}
+	s.folder = []string{path, real(path)}
 	var folders []string
 	for _, e := range entries {
 		rel := strings.TrimPrefix(dir+"/"+e.Name(), "/")
@@ -173,30 +195,64 @@ func (s *search) look(dir string, depth int) {
 
 // known reports whether the lists have the name or go on from it.
 func (s *search) known(rel string) bool {
-	return s.lists.Evaluate(core.Request{Action: core.FSRead, Resource: core.File(s.in.name, rel), Link: true}).Reason.Builtin != ""
+	is, ok := s.judged[rel]
+	if !ok {
+		is = s.lists(s.in.name, rel)
+		if len(s.judged) == maxEntries { // of which many are gone
+			clear(s.judged)
+		}
+		s.judged[rel] = is
+	}
+	return is
 }
 
 // leads notes where a link leads, and is true for a folder beneath a root that the
-// link itself isn't in.
+// link itself isn't in. One that it is in isn't noted: all in it would be judged by
+// the link's name, as in a project with .claude/skills/all -> ../..
 func (s *search) leads(rel string) bool {
+	if s.links++; s.links > maxFollowed {
+		s.more = true
+		return false
+	}
 	path := filepath.Join(s.in.dirs[0], rel)
 	to := follow(path).spelled[1:]
-	noted := len(s.found)
+	noted, loop := len(s.found), false
+	holds := func(p string) bool { return slices.Contains(s.folder, p) || inside([]string{p}, s.folder) != nil }
 	for _, t := range s.tops {
-		ends := inside(t.dirs, to)
-		if slices.ContainsFunc(to, func(p string) bool { return slices.Contains(t.dirs, p) }) {
-			ends = append(ends, "")
-		}
-		slices.Sort(ends)
-		for _, end := range slices.Compact(ends) {
+		for _, end := range ends(t.dirs, slices.DeleteFunc(slices.Clone(to), holds)) {
 			s.found = append(s.found, policy.Link{Root: s.in.name, Path: rel, ToRoot: t.name, To: end})
 		}
+		loop = loop || ends(t.dirs, slices.DeleteFunc(slices.Clone(to), func(p string) bool { return !holds(p) })) != nil
+	}
+	if loop { // it is held all the same
+		s.found, s.loop, s.loops = append(s.found, policy.Link{Root: s.in.name, Path: rel}), cmp.Or(s.loop, rel), s.loops+1
 	}
 	if len(s.found) > maxFound {
 		s.found, s.more = s.found[:noted], true
 		return false
 	}
-	_, around := beneath(path, filepath.Dir(path))
+	if len(s.found) == noted || loop {
+		return false
+	}
 	info, err := os.Stat(path)
-	return err == nil && info.IsDir() && len(s.found) > noted && !around
+	return err == nil && info.IsDir()
+}
+
+// ends are the places that lie in a folder by one of its spellings, "" for itself.
+func ends(dirs, places []string) []string {
+	rels := inside(dirs, places)
+	if slices.ContainsFunc(places, func(p string) bool { return slices.Contains(dirs, p) }) {
+		rels = append(rels, "")
+	}
+	slices.Sort(rels)
+	return slices.Compact(rels)
+}
+
+// looping is what a person is told of links to folders that hold them.
+func (s *search) looping() string {
+	text := "the link " + textsafe.Word(s.loop) + " leads to a folder that it lies in, so its name protects nothing there"
+	if s.loops > 1 {
+		text += "; " + strconv.Itoa(s.loops-1) + " more do"
+	}
+	return text + ": remove what you don't need"
 }

@@ -74,12 +74,54 @@ func TestLinksAreKnown(t *testing.T) {
 	}
 }
 
-// TestLinkToTheTop: a root that is a client's folder by a link is that folder.
-func TestLinkToTheTop(t *testing.T) {
+// TestLinkToWhatHoldsIt: a link to the root, or to a folder that it lies in, says
+// nothing about all that is there, and a person is told. Its own name counts.
+func TestLinkToWhatHoldsIt(t *testing.T) {
+	for link, tc := range map[string]struct{ to, entry, drawn string }{
+		".agents":               {".", "agents", "the link .agents leads"},
+		".claude/skills/self":   {"../..", "agents", "the link .claude/skills/self leads"},
+		".vscode/root":          {"../a/..", "editors", "the link .vscode/root leads"},
+		".config/proj":          {"..", "editors", "the link .config/proj leads"}, // .config/*/User
+		".zed":                  {"via", "editors", "the link .zed leads"},        // and on to the top
+		".claude/skills/a\nb c": {"..", "agents", `the link ".claude/skills/a\u000ab c" leads`},
+		".vscode":               {"dot", "editors", ""},
+		".idea":                 {"/", "editors", ""}, // no root lies there
+		".cursor/rules/team":    {"../../docs", "agents", ""},
+	} {
+		p := newPlace(t)
+		p.link("via", ".")
+		p.write(filepath.Join(p.dir, "a/x"), "")
+		p.link(link, tc.to)
+		c := p.load()
+		name := filepath.ToSlash(filepath.Clean(link))
+		if wrong := denials(c.Policy, map[string]string{
+			"write main.go": "", "write a/settings.json": "", "write src/a/b.go": "", "write .claude/settings.json": "agents",
+			"write dot/tasks.json": map[bool]string{true: "editors"}[tc.to == "dot"], "move " + name: tc.entry,
+		}); wrong != nil {
+			t.Errorf("%s: %s", link, strings.Join(wrong, "\n"))
+		}
+		if len(c.Warnings) != map[bool]int{true: 1}[tc.drawn != ""] || !strings.Contains(strings.Join(c.Warnings, ""), tc.drawn) {
+			t.Errorf("%s: %q, want %q", link, c.Warnings, tc.drawn)
+		}
+	}
+}
+
+// TestLinkToAnotherRoot: one that the link isn't in is judged as a whole.
+func TestLinkToAnotherRoot(t *testing.T) {
 	p := newPlace(t)
-	p.link(".claude", ".")
-	if wrong := denials(p.load().Policy, map[string]string{"write settings.json": "agents", "write CLAUDE.md": "", "write a/settings.json": "agents"}); wrong != nil {
-		t.Error(strings.Join(wrong, "\n"))
+	other := filepath.Join(p.work, "other")
+	p.write(filepath.Join(other, "x"), "")
+	p.opts.Dirs = append(p.opts.Dirs, other)
+	p.link(".vscode", other)
+	p.link(".agents", ".")
+	p.link(".claude/skills/self", "../..")
+	c := p.load()
+	q := core.Request{Action: core.FSWrite, Resource: core.File(c.Roots[1].Name, "tasks.json")}
+	if v := c.Policy.Evaluate(q); v.Reason.Builtin != "editors" {
+		t.Errorf("%+v", v)
+	}
+	if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "so its name protects nothing there; 1 more do") {
+		t.Errorf("%q", c.Warnings)
 	}
 }
 
@@ -144,5 +186,38 @@ func TestLiveLinks(t *testing.T) {
 	c.pass(time.Second)
 	if wrong := denials(live, map[string]string{"write dot/tasks.json": "editors", "link dot": "editors"}); wrong != nil || live.Version() != first {
 		t.Errorf("after: %v", wrong)
+	}
+}
+
+// TestLooksAreCheap: a name is judged once, not at each look, and what is followed of
+// links that lead nowhere is bounded too.
+func TestLooksAreCheap(t *testing.T) {
+	p := newPlace(t)
+	for i := range 30 {
+		p.write(filepath.Join(p.dir, fmt.Sprintf("d%d/f", i)), "")
+	}
+	p.link("d0/l", "../d1")
+	look := config.Looks(p.dir)
+	for i, step := range []struct {
+		do   func()
+		want int
+	}{
+		{func() {}, 31}, // the files are neither links nor folders
+		{func() {}, 0},
+		{func() { p.link("d0/m", "../d2") }, 1},
+		{func() { p.write(filepath.Join(p.dir, "d31/e/f"), "") }, 2},
+		{func() { p.link("d31/e/m", "f") }, 1},
+		{func() {}, 0},
+	} {
+		step.do()
+		if got, warnings := look(); got != step.want || warnings != nil {
+			t.Errorf("look %d: %d names judged, want %d; %q", i, got, step.want, warnings)
+		}
+	}
+	for i := range 1001 {
+		p.link(fmt.Sprintf("d3/l%d", i), "/nowhere")
+	}
+	if _, warnings := look(); len(warnings) != 1 || !strings.Contains(warnings[0], "not every link") {
+		t.Errorf("%q", warnings)
 	}
 }
