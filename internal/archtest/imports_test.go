@@ -16,6 +16,7 @@ var floors = map[string]int{
 	"internal/state":     1,
 	"internal/safety":    1,
 	"internal/spell":     1,
+	"internal/links":     1,
 	"internal/screen":    1,
 	"internal/mcpwire":   1,
 	"internal/mcpserver": 1,

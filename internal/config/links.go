@@ -14,6 +14,7 @@ import (
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/policy"
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/links"
 	"github.com/postern-gate/postern/internal/state/regular"
 )
 
@@ -26,8 +27,6 @@ const (
 	maxFound = 256
 	// maxFollowed bounds what each look costs.
 	maxFollowed = 1000
-	// maxOnWay is how many links the kernel follows.
-	maxOnWay = 40
 )
 
 // way is a path as it is spelled, as each link on it leads on, and those links, each
@@ -36,38 +35,9 @@ type way struct {
 	spelled, links []string
 }
 
-func follow(path string) (w way) {
-	at, todo := parts(path)
-	w.spelled = append(w.spelled, path)
-	for len(todo) > 0 {
-		next := filepath.Join(at, todo[0])
-		todo = todo[1:]
-		target, err := os.Readlink(next)
-		if err != nil || len(w.links) == maxOnWay { // what is missing has no links either
-			at = next
-			continue
-		}
-		w.links = append(w.links, next)
-		top, more := parts(target)
-		if top != "" {
-			at = top
-		}
-		todo = append(more, todo...)
-		w.spelled = append(w.spelled, filepath.Join(at, filepath.Join(todo...)))
-	}
-	w.spelled = append(w.spelled, at)
-	return w
-}
-
-// parts splits a path, whose .. are meant beneath what a link led to; top is "" for
-// a relative one.
-func parts(path string) (top string, names []string) {
-	volume := filepath.VolumeName(path)
-	if filepath.IsAbs(path) {
-		top = volume + string(filepath.Separator)
-	}
-	rest := filepath.ToSlash(path[len(volume):])
-	return top, slices.DeleteFunc(strings.Split(rest, "/"), func(s string) bool { return s == "" })
+func follow(path string) way {
+	w := links.Follow(path)
+	return way{append([]string{path}, w.Spelled...), w.Links}
 }
 
 // addLinks adds where links lead that are on the way to our own places, and those
