@@ -216,6 +216,9 @@ func (p Protected) rule() rule {
 	if p.Path != "" {
 		text = glob.Literal(p.Path)
 	}
+	if p.Below != "" {
+		text = strings.TrimPrefix(glob.Literal(p.Path)+"/"+p.Below, "/")
+	}
 	return builtin(p.Entry, p.Root, text, text, nil)
 }
 

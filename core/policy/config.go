@@ -36,6 +36,8 @@ type Root struct {
 // binary (Entry "postern", readable).
 type Protected struct {
 	Root, Path, Entry string
+	// Below is a pattern for what of the place is held, "" for all of it.
+	Below string
 }
 
 // Layer is one policy file.

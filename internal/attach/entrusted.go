@@ -3,6 +3,7 @@
 package attach
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"maps"
@@ -23,10 +24,23 @@ type Entrusted struct {
 	// surroundings and by none; what the links in such folders lead to; and what
 	// init has written to.
 	Places map[string][]string
+	// Fronts are folders of which a part belongs to an entry, so that what isn't there
+	// yet is known.
+	Fronts []Front
 	// Unread are journals of init that can't be read: what they name is missing.
 	Unread []string
 	// Beyond are folders that hold more than is looked through for links.
 	Beyond []string
+}
+
+// Front is a folder, and the pattern for the part of it that belongs to the entry.
+type Front struct{ Entry, Dir, Below string }
+
+// top is where to look for links.
+type top struct {
+	path  string
+	known string // under this name the built-in lists hold it without us
+	of    string // the folder that holds many such
 }
 
 // policies is the built-in entry of what init has made.
@@ -36,23 +50,31 @@ const policies = "postern"
 // it is found too where a variable that led there isn't set any more. Files in
 // projects have names that the built-in lists know.
 func Entrust(w World, stateDir string) Entrusted {
-	e := Entrusted{Places: map[string][]string{}}
+	var e Entrusted
+	tops := map[string][]top{}
 	now, bare := w.surroundings(), World{Home: w.Home, GOOS: w.GOOS, Getenv: func(string) string { return "" }}.surroundings()
 	for entry, places := range now.places() {
 		for _, place := range places {
-			e.Places[entry] = append(e.Places[entry], now.paths(place)...)
-			if now.path(place) != bare.path(place) {
-				e.Places[entry] = append(e.Places[entry], bare.paths(place)...)
+			for _, s := range [...]surroundings{now, bare} {
+				tops[entry] = append(tops[entry], s.tops(place)...)
+				dirs, pattern := s.fronts(place)
+				for _, dir := range dirs {
+					e.Fronts = append(e.Fronts, Front{entry, dir, pattern})
+				}
 			}
 		}
 	}
-	e.remembered(stateDir)
-	e.follow()
+	slices.SortFunc(e.Fronts, func(a, b Front) int {
+		return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Dir, b.Dir), cmp.Compare(a.Below, b.Below))
+	})
+	e.Fronts = slices.Compact(e.Fronts)
+	e.remembered(stateDir, tops)
+	e.follow(tops)
 	return e
 }
 
 // remembered adds what the journals of all projects name.
-func (e *Entrusted) remembered(stateDir string) {
+func (e *Entrusted) remembered(stateDir string, tops map[string][]top) {
 	dir := filepath.Join(stateDir, "attached")
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -74,29 +96,28 @@ func (e *Entrusted) remembered(stateDir string) {
 				entry = policies
 			}
 			if !r.InProject {
-				e.Places[entry] = append(e.Places[entry], r.Path)
+				tops[entry] = append(tops[entry], readings(top{path: r.Path})...)
 			}
 		}
 	}
 }
 
-// follow adds what links lead to, and sorts.
-func (e *Entrusted) follow() {
+// follow holds these, what their links lead to and the links in them, and sorts.
+func (e *Entrusted) follow(tops map[string][]top) {
+	e.Places = map[string][]string{}
 	t := newTrail()
-	for _, entry := range slices.Sorted(maps.Keys(e.Places)) { // the bound of all is met in one order
-		paths := e.Places[entry]
-		slices.Sort(paths)
+	for _, entry := range slices.Sorted(maps.Keys(tops)) { // the bound of all is met in one order
+		paths := tops[entry]
+		slices.SortFunc(paths, func(a, b top) int {
+			return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.known, b.known), cmp.Compare(a.of, b.of))
+		})
 		var all []string
 		for _, p := range slices.Compact(paths) {
-			if filepath.IsAbs(p) {
-				spelled, there := t.follow(filepath.Clean(p))
-				if all = append(all, spelled...); there {
-					all = append(all, t.within(spelled[len(spelled)-1])...)
-				}
-			}
+			all = append(all, t.hold(p)...)
 		}
 		slices.Sort(all)
 		e.Places[entry] = slices.Compact(all)
 	}
-	e.Beyond = t.beyond
+	slices.Sort(t.beyond)
+	e.Beyond = slices.Compact(t.beyond)
 }

@@ -12,16 +12,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/postern-gate/postern/internal/links"
 	"github.com/postern-gate/postern/internal/state/regular"
 )
 
 // What is looked through for links is bounded, since it is at each start and
 // again while a server runs; what lies beyond is told.
 const (
-	maxLinks   = 40   // of one path, as kernels bound it
-	maxEntries = 1000 // of one folder and those in it
-	maxWhole   = 4000 // of all of them
-	maxLevels  = 6    // of folders in folders
+	maxEntries = 1000    // of one folder and those in it
+	maxWhole   = 4000    // of all of them
+	maxLevels  = 6       // of folders in folders
+	maxFound   = 4000    // places that each decision compares with, in all folders
+	maxNames   = 100_000 // on the ways to them
 )
 
 // kept are folders in which programs keep what they fetched or recorded. A link
@@ -37,79 +39,82 @@ func kept(name string) bool {
 
 // trail finds how paths are spelled and where their links lead.
 type trail struct {
-	folders map[string][]string // how each may be spelled, the last without links
 	targets map[string][]string // of the links within a folder
-	left    int
+	left    int                 // entries that may be looked at
+	found   int                 // places that may be found
+	names   int
 	beyond  []string // folders that were not looked through whole
 }
 
 func newTrail() *trail {
-	return &trail{folders: map[string][]string{}, targets: map[string][]string{}, left: maxWhole}
+	return &trail{targets: map[string][]string{}, left: maxWhole, found: maxFound, names: maxNames}
 }
 
-// follow returns each spelling of a path on the way to what its links lead to,
-// that last, and whether it is there.
-func (t *trail) follow(path string) (all []string, there bool) {
-	for range maxLinks {
-		for _, dir := range t.folder(filepath.Dir(path)) {
-			all = append(all, filepath.Join(dir, filepath.Base(path)))
-		}
-		path = all[len(all)-1]
-		target, err := os.Readlink(path)
-		if err != nil {
-			return all, !errors.Is(err, fs.ErrNotExist)
-		}
-		if !filepath.IsAbs(target) {
-			target = filepath.Join(filepath.Dir(path), target)
-		}
-		path = filepath.Clean(target)
+// hold returns what is held of a top: itself, what it leads to, and what the links
+// within do.
+func (t *trail) hold(p top) (all []string) {
+	if p.of != "" && (t.names <= 0 || t.found <= 0) {
+		t.beyond = append(t.beyond, p.of)
+		return nil
 	}
-	return all, false
-}
-
-// folder is follow for a folder, which many paths have in common.
-func (t *trail) folder(dir string) []string {
-	if all, ok := t.folders[dir]; ok {
+	spelled, end, way := spellings(p.path)
+	if p.of != "" {
+		t.names, t.found = t.names-way.Names, t.found-len(spelled)
+	}
+	if way.Cut {
+		t.beyond = append(t.beyond, p.path)
+	}
+	listed := func(path string) bool { return p.known != "" && filepath.Base(path) == p.known }
+	all = slices.DeleteFunc(spelled, listed)
+	if end == "" {
 		return all
 	}
-	t.folders[dir] = []string{dir} // a link that leads through itself ends here
-	if filepath.Dir(dir) == dir {
-		return t.folders[dir]
-	}
-	all, there := t.follow(dir)
-	if there && (len(all) > 1 || runtime.GOOS == "windows") { // as the system spells it
-		if real, err := filepath.EvalSymlinks(dir); err == nil && real != all[len(all)-1] {
-			all = append(all, real)
+	return append(all, t.within(end, listed(end))...)
+}
+
+// spellings are a path, tidied up, and each of its spellings on the way to its end, "" where
+// it leads nowhere.
+func spellings(path string) (all []string, end string, way links.Way) {
+	way = links.Follow(path)
+	all, end = append([]string{filepath.Clean(path)}, way.Spelled...), way.End
+	if runtime.GOOS == "windows" && end != "" { // as the system spells it
+		if real, err := filepath.EvalSymlinks(filepath.Dir(end)); err == nil {
+			end = filepath.Join(real, filepath.Base(end))
+			all = append(all, end)
 		}
 	}
-	t.folders[dir] = all
-	return all
+	return all, end, way
 }
 
 // within returns what the links in a folder lead to, and those in folders that
-// they lead to. The folder itself is held as a whole.
-func (t *trail) within(top string) (found []string) {
+// they lead to. The folder itself is held as a whole, but for one that is listed.
+func (t *trail) within(top string, listed bool) (found []string) {
 	if done, ok := t.targets[top]; ok || !isDir(top) {
 		return done
 	}
-	s := search{trail: t, held: []string{top}, left: min(maxEntries, t.left)}
+	s := search{trail: t, held: []string{top}, seen: map[string]bool{}, left: min(maxEntries, t.left)}
+	if listed {
+		s.held, s.listed = nil, top
+	}
 	t.left -= s.left
 	s.from(top)
 	t.left += s.left
 	if s.over {
 		t.beyond = append(t.beyond, top)
 	}
-	t.targets[top] = s.found
-	return s.found
+	t.targets[top] = s.places
+	return s.places
 }
 
 // search looks through one folder, what is nearest to it first.
 type search struct {
 	*trail
-	held  []string // folders that are held with all that is in them
-	found []string
-	left  int
-	over  bool
+	held   []string // folders that are held with all that is in them
+	listed string   // the top where the built-in lists hold a part of it
+	places []string
+	seen   map[string]bool // the same
+	left   int
+	over   bool
 }
 
 func (s *search) from(top string) {
@@ -143,14 +148,24 @@ func (s *search) one(dir string) (below []string) {
 // link holds what a link leads to, by each step, and returns that if it is
 // another folder.
 func (s *search) link(path string) []string {
-	spelled, there := s.follow(path)
-	end := spelled[len(spelled)-1]
+	if s.names <= 0 {
+		s.over = true
+		return nil
+	}
+	spelled, end, way := spellings(path)
+	s.names -= way.Names
+	s.over = s.over || way.Cut
 	for _, p := range spelled {
-		if s.apart(p) {
-			s.found = append(s.found, p)
+		switch {
+		case !s.apart(p) || s.seen[p]:
+		case s.found == 0:
+			s.over = true
+		default:
+			s.found--
+			s.seen[p], s.places = true, append(s.places, p)
 		}
 	}
-	if !there || !s.apart(end) || !isDir(end) {
+	if end == "" || !s.apart(end) || !isDir(end) {
 		return nil
 	}
 	s.held = append(s.held, end)
@@ -168,6 +183,10 @@ func (s *search) apart(path string) bool {
 			s.over = true
 			return false
 		}
+	}
+	if s.listed != "" && beneath(path, s.listed) {
+		s.over = s.over || path != s.listed
+		return false
 	}
 	return true
 }

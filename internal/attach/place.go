@@ -3,7 +3,7 @@
 package attach
 
 import (
-	"path"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +23,7 @@ type front struct{ variable, home string }
 // surroundings are a world's fronts.
 type surroundings struct {
 	World
-	fronts map[string]front
+	starts map[string]front
 }
 
 func (w World) surroundings() surroundings {
@@ -50,22 +50,37 @@ func (w World) surroundings() surroundings {
 }
 
 // path returns where a place is, "" where that can't be told.
-func (w World) path(place string) string { return w.surroundings().path(place) }
+func (w World) path(place string) string {
+	if p := w.surroundings().path(place); p != "" {
+		return filepath.Clean(p)
+	}
+	return ""
+}
 
+// path is World.path as it is said: with a .. that is after a link in what a variable
+// says, one program goes to another place than the next.
 func (s surroundings) path(place string) string {
 	name, rest, _ := strings.Cut(place, "/")
 	variable, alone := strings.CutPrefix(name, "$")
 	if !alone {
-		variable = s.fronts[name].variable
+		variable = s.starts[name].variable
 	}
 	base := s.absolute(variable)
 	if base == "" && !alone && s.Home != "" {
-		base = filepath.Join(s.Home, filepath.FromSlash(s.fronts[name].home))
+		base = join(s.Home, filepath.FromSlash(s.starts[name].home))
 	}
 	if base == "" {
 		return ""
 	}
-	return filepath.Join(base, filepath.FromSlash(rest))
+	return join(base, filepath.FromSlash(rest))
+}
+
+// join is filepath.Join that leaves .. to whoever follows links.
+func join(dir, rest string) string {
+	if rest == "" {
+		return dir
+	}
+	return strings.TrimSuffix(dir, string(filepath.Separator)) + string(filepath.Separator) + rest
 }
 
 // absolute is what the variable says if that is an absolute path.
@@ -114,27 +129,68 @@ func (s surroundings) atHome(pattern string) string {
 	if rest, ok := strings.CutPrefix(name, ".config/"); ok {
 		return "{config}/" + rest
 	}
-	if app := s.fronts["{app}"].home + "/"; strings.HasPrefix(name, app) {
+	if app := s.starts["{app}"].home + "/"; strings.HasPrefix(name, app) {
 		return "{app}/" + name[len(app):]
 	}
 	return "~/" + name
 }
 
-// paths are where a place is; a segment * in it stands for whatever is there.
-func (s surroundings) paths(place string) (all []string) {
+// tops are where a place is; a segment * in it stands for whatever is there.
+func (s surroundings) tops(place string) (all []top) {
 	before, after, many := strings.Cut(place, "/*/")
 	if !many {
-		return []string{s.path(place)}
+		return readings(top{path: s.path(place), known: known(place)})
 	}
-	dir := s.path(before)
-	names, _, err := entriesOf(dir, maxEntries)
-	if err != nil {
-		return nil
-	}
-	for _, e := range names {
-		if at := filepath.Join(dir, path.Join(e.Name(), after)); there(at) {
-			all = append(all, at)
+	for _, dir := range readings(top{path: s.path(before)}) {
+		names, _, err := entriesOf(dir.path, maxEntries)
+		if err != nil {
+			continue
+		}
+		for _, e := range names {
+			at := join(dir.path, filepath.Join(e.Name(), filepath.FromSlash(after)))
+			if e.Type()&fs.ModeSymlink != 0 || there(at) { // the rest has its names in the front
+				all = append(all, top{path: at, of: dir.path})
+			}
 		}
 	}
 	return all
+}
+
+// fronts are the folders in which a place of many has its names, and its pattern there.
+func (s surroundings) fronts(place string) (dirs []string, pattern string) {
+	before, after, many := strings.Cut(place, "/*/")
+	if !many {
+		return nil, ""
+	}
+	for _, dir := range readings(top{path: s.path(before)}) {
+		all, _, _ := spellings(dir.path)
+		dirs = append(dirs, all...)
+	}
+	return dirs, "*/" + after + "/**"
+}
+
+// readings are a top as the kernel takes it and as programs do that tidy a path up as
+// text before they open it.
+func readings(t top) []top {
+	if !filepath.IsAbs(t.path) {
+		return nil
+	}
+	tidy := t
+	if tidy.path = filepath.Clean(t.path); tidy.path == t.path {
+		return []top{t}
+	}
+	return []top{t, tidy}
+}
+
+// known is the name by which the built-in lists know a place wherever it lies, and
+// know what of it a model only reads.
+func known(place string) string {
+	switch place {
+	case "{claude}":
+		return ".claude"
+	case "~/.cursor", "{cursor}":
+		return ".cursor"
+	default:
+		return ""
+	}
 }

@@ -183,9 +183,17 @@ func (r *initRun) folder(dir string) (string, error) {
 
 // homeOf is the home folder, "" where the environment doesn't say.
 func homeOf(env *Env) string {
+	if home := statedHome(env); home != "" {
+		return filepath.Clean(home)
+	}
+	return ""
+}
+
+// statedHome is homeOf as the variable says it: what a .. in it means, its links say.
+func statedHome(env *Env) string {
 	for _, name := range []string{"HOME", "USERPROFILE"} {
 		if home := env.Getenv(name); filepath.IsAbs(home) {
-			return filepath.Clean(home)
+			return home
 		}
 	}
 	return ""

@@ -67,10 +67,13 @@ func (o *options) load(env *Env, dirs []string) (*workspace, error) {
 // entrusted tells what clients take what they run from, by the surroundings and
 // by what init remembers.
 func entrusted(env *Env, stateDir string) func() config.Entrusted {
-	world := attach.World{Home: homeOf(env), GOOS: runtime.GOOS, Getenv: env.Getenv}
+	world := attach.World{Home: statedHome(env), GOOS: runtime.GOOS, Getenv: env.Getenv}
 	return func() config.Entrusted {
 		e := attach.Entrust(world, stateDir)
 		out := config.Entrusted{Places: e.Places}
+		for _, f := range e.Fronts {
+			out.Fronts = append(out.Fronts, config.Front(f))
+		}
 		for _, path := range e.Unread {
 			out.Warnings = append(out.Warnings, path+": what init remembers can't be read, so files of clients that it names may be open to change")
 		}

@@ -44,8 +44,13 @@ type Options struct {
 // Entrusted are absolute paths of files and folders beside the policy files.
 type Entrusted struct {
 	Places   map[string][]string // by the built-in entry that they belong to, each as its links lead too
+	Fronts   []Front             // by entry and folder
 	Warnings []string            // of what can't be told, for a person
 }
+
+// Front is a folder, an absolute path, of which a part belongs to a built-in entry:
+// Below is the pattern for it.
+type Front struct{ Entry, Dir, Below string }
 
 // Config is everything that policy files say, checked and compiled.
 type Config struct {

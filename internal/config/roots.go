@@ -314,6 +314,15 @@ func (l *loader) protected() (out []policy.Protected) {
 				out = append(out, policy.Protected{Root: r.Name, Path: rel, Entry: entry})
 			}
 		}
+		for _, f := range l.out.entrusted.Fronts {
+			rels := inside(dirs, []string{f.Dir})
+			if slices.Contains(dirs, f.Dir) {
+				rels = append(rels, "")
+			}
+			for _, rel := range rels {
+				out = append(out, policy.Protected{Root: r.Name, Path: rel, Entry: f.Entry, Below: f.Below})
+			}
+		}
 	}
 	return out
 }
