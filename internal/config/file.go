@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/internal/links"
 )
 
 // source is a policy file as it was found, or its absence: what a later look
@@ -35,16 +36,9 @@ func (s source) changed() bool {
 		info.Mode() != s.info.Mode() || !info.ModTime().Equal(s.info.ModTime()) || !changeTime(info).Equal(changeTime(s.info))
 }
 
-// Way are the links on the way to a file, each beneath folders that are none, and the
-// file that they lead to.
-func Way(path string) []string {
-	w := follow(path)
-	return append(w.links, w.spelled[len(w.spelled)-1])
-}
-
 // broken is the link on the way to the file that leads to nothing, "" for none.
 func broken(path string) string {
-	for _, link := range follow(path).links {
+	for _, link := range links.Follow(path).Links {
 		if _, err := os.Stat(link); errors.Is(err, fs.ErrNotExist) {
 			return link
 		}

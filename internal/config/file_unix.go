@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/postern-gate/postern/internal/config/access"
+	"github.com/postern-gate/postern/internal/links"
 )
 
 // nonblock keeps a fifo in a policy's place from holding up the start.
@@ -26,7 +27,8 @@ func exposed(path string, info fs.FileInfo, accounts string) (how string, sure b
 	if access.File(path, info, accounts) != access.Nobody { // umask 002 is usual where everybody has a group of their own
 		return "others can write the file: chmod go-w it, and setfacl -b it where it has an access list", true
 	}
-	for _, at := range Way(path) {
+	way := links.Follow(path)
+	for _, at := range append(way.Links, way.End) {
 		doubt, sure := replaceable(at, accounts)
 		if sure {
 			return doubt, true

@@ -29,17 +29,6 @@ const (
 	maxFollowed = 1000
 )
 
-// way is a path as it is spelled, as each link on it leads on, and those links, each
-// beneath folders that are none.
-type way struct {
-	spelled, links []string
-}
-
-func follow(path string) way {
-	w := links.Follow(path)
-	return way{append([]string{path}, w.Spelled...), w.Links}
-}
-
 // addLinks adds where links lead that are on the way to our own places, and those
 // beneath the roots whose names the built-in lists have or go on from.
 func (l *loader) addLinks(c *policy.Config) {
@@ -53,12 +42,12 @@ func (l *loader) addLinks(c *policy.Config) {
 		tops = append(tops, top{r.Name, slices.Compact([]string{r.Path, real(r.Path)})})
 	}
 	for place, entry := range own {
-		w := follow(place)
+		w := links.Follow(place)
 		for _, t := range tops {
-			for _, rel := range inside(t.dirs, w.spelled[1:]) {
+			for _, rel := range inside(t.dirs, w.Spelled) {
 				c.Protected = append(c.Protected, policy.Protected{Root: t.name, Path: rel, Entry: entry})
 			}
-			for _, rel := range inside(t.dirs, w.links) {
+			for _, rel := range inside(t.dirs, w.Links) {
 				c.Links = append(c.Links, policy.Link{Root: t.name, Path: rel})
 			}
 		}
@@ -185,7 +174,7 @@ func (s *search) leads(rel string) bool {
 		return false
 	}
 	path := filepath.Join(s.in.dirs[0], rel)
-	to := follow(path).spelled[1:]
+	to := links.Follow(path).Spelled
 	noted, loop := len(s.found), false
 	holds := func(p string) bool { return slices.Contains(s.folder, p) || inside([]string{p}, s.folder) != nil }
 	for _, t := range s.tops {

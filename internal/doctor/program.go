@@ -10,8 +10,8 @@ import (
 
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/attach"
-	"github.com/postern-gate/postern/internal/config"
 	"github.com/postern-gate/postern/internal/config/access"
+	"github.com/postern-gate/postern/internal/links"
 )
 
 // checkProgram: whoever can replace the program is the guard.
@@ -83,7 +83,8 @@ func changeable(path, accounts string) exposure {
 		return exposure{"it belongs to another user", real, true}
 	}
 	var doubt exposure
-	for _, at := range config.Way(path) {
+	way := links.Follow(path)
+	for _, at := range append(way.Links, way.End) {
 		switch e := replaceable(at, accounts); {
 		case e.sure:
 			return e
