@@ -211,33 +211,6 @@ func (c *crossing) judgeLink(info pathguard.Info, to pathguard.Name) error {
 	return nil
 }
 
-// judgeReturn keeps what came into a folder after it was moved from names that the
-// policy protects. No decision is asked of a person who moves it back, so this one is
-// made for them.
-func (c *crossing) judgeReturn(ctx context.Context, from, to *operand) error {
-	by, ok := c.gate.o.Decider.(byPerson)
-	if !ok {
-		return nil
-	}
-	return c.descend(ctx, from, func(n pathguard.Name, info pathguard.Info) error {
-		renamed, err := rebase(n, from.name, to.name)
-		if err != nil {
-			return err
-		}
-		for _, a := range placeActions {
-			now := core.Request{Action: a, Resource: n.Resource()}
-			then := core.Request{Action: a, Resource: renamed.Resource(), Link: mayLead(info)}
-			if v := by.Decider.Evaluate(then); v.Decision == core.Deny && by.Decider.Evaluate(now).Decision != core.Deny {
-				return &fault.Error{
-					Code: fault.PreconditionFailed, Resource: n.String(),
-					Rule: "something beneath it would get a name that the policy protects", Hint: "look at " + renamed.String() + " first",
-				}
-			}
-		}
-		return nil
-	})
-}
-
 // mayLead is true for a link, and for what may be one.
 func mayLead(info pathguard.Info) bool {
 	return info.Kind != pathguard.KindFile && info.Kind != pathguard.KindDir

@@ -25,6 +25,9 @@ type Person struct {
 	Subject core.Subject
 	Decider Decider  // names what a record may not spell out
 	Protect []string // postern's own files
+	// Policy finds the policy of the folder where a root lies, which is asked about
+	// the names that something gets back. Nil is the Decider for every folder.
+	Policy func(root, path string) (Decider, error)
 }
 
 // Undo carries out a plan, the newest change first, and returns what became of
@@ -40,7 +43,7 @@ func (s *State) Undo(ctx context.Context, p *UndoPlan, by Person) (id string, er
 	if err := s.again(p); err != nil {
 		return "", err
 	}
-	r := undoRun{state: s, by: by, id: newID(), index: p.index, gates: map[opening]*Gate{}, left: map[pathguard.Facts]bool{}}
+	r := undoRun{state: s, by: by, id: newID(), index: p.index, gates: map[opening]*Gate{}, left: map[pathguard.Facts]bool{}, found: map[undo.Place]found{}}
 	defer r.close()
 	for i := range p.Steps {
 		step := &p.Steps[i]
@@ -65,6 +68,7 @@ type undoRun struct {
 	index *undo.Index
 	gates map[opening]*Gate
 	left  map[pathguard.Facts]bool // what its own steps left
+	found map[undo.Place]found     // the policy of each root
 }
 
 // leave notes what a step left, and what that made of the folders above: none
@@ -113,7 +117,7 @@ func (r *undoRun) step(ctx context.Context, n int, e *undo.Entered) (problem, wh
 		r.leave(g, e, now)
 		return "", ""
 	case code == fault.PreconditionFailed, code == fault.PathMissing, code == fault.PathSymlink, code == fault.PathEscape:
-		return UndoConflict, fault.As(err).Because()
+		return UndoConflict, inTheWay(err)
 	case b.lost != "":
 		return UndoFinal, b.lost
 	default:
@@ -156,7 +160,7 @@ func (r *undoRun) gate(e *undo.Entered) (g *Gate, err error) {
 		return nil, err
 	}
 	g, err = New(Options{
-		Workspace: ws, Decider: byPerson{r.by.Decider, r.by.why()}, Recorder: r.state, Locker: r.state, Keeper: r.state, Subject: r.by.Subject,
+		Workspace: ws, Decider: byPerson{r.by.Decider, r.by.why(), r.policyIn(key)}, Recorder: r.state, Locker: r.state, Keeper: r.state, Subject: r.by.Subject,
 	})
 	if err != nil {
 		return nil, err
@@ -185,6 +189,7 @@ type byPerson struct {
 	Decider
 
 	why string
+	of  func(root string) (Decider, error) // the policy of a root
 }
 
 // why is the reason that the records give.

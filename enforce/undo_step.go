@@ -169,6 +169,7 @@ func (b *takeBack) restore(c *crossing) {
 // recreate gives a name back what it had.
 func (b *takeBack) recreate(c *crossing) {
 	c.action = core.FSCreate
+	defer b.judged(c)
 	switch b.e.How {
 	case undo.Copied:
 		b.fromCopy(c, undo.Create)

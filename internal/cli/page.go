@@ -101,7 +101,7 @@ func (o *options) openPage(ctx context.Context, env *Env, w *workspace, state *e
 	}
 	p, err := page.New(page.Options{ //nolint:contextcheck // the page has no context but that of each request
 		State: state, Grants: state.Grants(page.Approver), Log: (&logState{dir: w.stateDir}).audit(),
-		Person:  func() enforce.Person { return w.person(page.Approver) },
+		Person:  func() enforce.Person { return o.person(env, w, page.Approver) },
 		Reach:   func(ctx context.Context) page.Reach { return w.reach(ctx, env) },
 		Explain: func(ctx context.Context, id string) (string, error) { return o.explainedText(ctx, env, w, id) },
 		Problem: func() error {
@@ -157,14 +157,6 @@ func (o *options) refusedByPage(w *workspace, state *enforce.State, f *fault.Err
 	parts.Subject = core.Subject{Source: page.Approver, Level: core.LevelSDK}
 	if gate, err := enforce.New(parts); err == nil {
 		_ = gate.Refuse(core.ToolCall, core.Resource{Name: f.Resource}, f)
-	}
-}
-
-// person is who takes changes back, at the command line or on the page.
-func (w *workspace) person(source string) enforce.Person {
-	return enforce.Person{
-		Subject: core.Subject{Source: source, Level: core.LevelSDK}, Decider: w.live,
-		Protect: append([]string{w.self}, w.live.Current().Places()...),
 	}
 }
 

@@ -145,7 +145,7 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 	if err != nil {
 		return err
 	}
-	o.show(w, state, plan)
+	o.show(env, w, state, plan)
 	out := undoJSON{
 		document: newDocument("undo"), DryRun: o.dryRun, Steps: undoSteps(plan), Elsewhere: plan.Elsewhere, NoDiff: plan.Unshown,
 		here: plan.Select.Near, home: env.Getenv("HOME"),
@@ -156,7 +156,7 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 	if err := o.ask(ctx, env, out); err != nil {
 		return err
 	}
-	out.ID, err = state.Undo(ctx, plan, w.person("undo"))
+	out.ID, err = state.Undo(ctx, plan, o.person(env, w, "undo"))
 	out.Steps, out.NoDiff = undoSteps(plan), 0
 	if printErr := answer(env.Out, o.asJSON, out, out.print); err == nil {
 		err = printErr
@@ -165,9 +165,9 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 }
 
 // show fills in what the plan changes, where anybody reads it.
-func (o *undoOptions) show(w *workspace, state *enforce.State, plan *enforce.UndoPlan) {
+func (o *undoOptions) show(env *Env, w *workspace, state *enforce.State, plan *enforce.UndoPlan) {
 	if o.dryRun || !o.yes && !o.asJSON {
-		state.ShowUndo(plan, w.person("undo"), edit.Diff)
+		state.ShowUndo(plan, o.person(env, w, "undo"), edit.Diff)
 	}
 }
 

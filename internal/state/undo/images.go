@@ -5,7 +5,9 @@ package undo
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/internal/state/regular"
@@ -39,6 +41,22 @@ func (l *Log) Image(e *Entered) pathguard.Facts {
 		return pathguard.Facts{}
 	}
 	return store.Facts(e.Image)
+}
+
+// Within visits the image of a step and what lies beneath it, each by its path
+// beneath it, which is "." for itself. No link is followed.
+func (l *Log) Within(e *Entered, visit func(rel string, kind fs.FileMode) error) error {
+	top := l.join(imagesName, e.Image)
+	return filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(top, path)
+		if err != nil {
+			return err
+		}
+		return visit(filepath.ToSlash(rel), d.Type())
+	})
 }
 
 // Read reads the journals.
