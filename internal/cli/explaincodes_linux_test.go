@@ -145,15 +145,15 @@ func TestExplainServer(t *testing.T) {
 	}
 }
 
-// record writes a record of a call that ended with the code.
-func (p *place) record(t *testing.T, code fault.Code, why core.Reason) {
+// record writes a record of a call that ended with the code, perhaps in a folder.
+func (p *place) record(t *testing.T, code fault.Code, why core.Reason, folder ...string) {
 	t.Helper()
 	dir, err := state.Open(filepath.Join(p.home, ".local/state/postern"))
 	p.must(err)
 	l, err := audit.Open(dir.Path(), audit.Options{})
 	p.must(err)
 	e := event("c", time.Now())
-	e.Phase, e.Code = core.PhaseDecision, code.String()
+	e.Phase, e.Code, e.Folder = core.PhaseDecision, code.String(), strings.Join(folder, "")
 	e.Verdict = core.Verdict{Decision: why.Decision, Reason: why}
 	p.must(l.Record(e, true))
 	p.must(l.Close())

@@ -26,6 +26,9 @@ func (x *explanation) load(env *Env, given *workspace) (w *workspace, err error)
 		}
 		return w, err
 	}
+	if matched(cut, x.told.Folder) {
+		return nil, &fault.Error{Code: fault.PathMissing, Rule: "the log has only a part of that folder's path, so whether it is there can't be told"}
+	}
 	if info, err := os.Stat(x.told.Folder); err != nil || !info.IsDir() {
 		return nil, &fault.Error{Code: fault.PathMissing, Rule: "that folder is not there any more"}
 	}

@@ -74,3 +74,20 @@ func TestExplainElsewhere(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// TestExplainLongFolder: of a folder whose path the log cuts it can't be told whether
+// it is there; one that is told whole and is gone is said to be.
+func TestExplainLongFolder(t *testing.T) {
+	for folder, want := range map[string]string{
+		"/none" + strings.Repeat("/long", 200): ": the log has only a part of that folder's path, so whether it is there can't be told\n",
+		"/none":                                "now: it can't be judged again: it was in /none: that folder is not there any more\n",
+	} {
+		p := newPlace(t, map[string]string{"a.txt": "a"})
+		p.record(t, fault.PolicyDenied, core.Reason{Decision: core.Deny, Rule: "fs.write: deny"}, folder)
+		var out bytes.Buffer
+		run(t.Context(), []string{"explain", "c"}, p.env(strings.NewReader(""), &out))
+		if text := out.String(); !strings.Contains(text, "now: it can't be judged again: it was in /none") || !strings.Contains(text, want) {
+			t.Error(text)
+		}
+	}
+}
