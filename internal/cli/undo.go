@@ -52,8 +52,9 @@ a file that changed since is a conflict: it stays as it is, and the others are
 done. exit 1 says that something was left out. an undo has an id too, and to
 undo it is to redo
 
-what is done here is done by you: the policy is not asked. nothing outside the
-folders of the changes is touched, and no link is followed`,
+what is done here is done by you: the policy is not asked, but nothing new gets
+a name that the policy of its folder protects. nothing outside the folders of
+the changes is touched, and no link is followed`,
 		DisableFlagsInUseLine: true,
 		Args:                  cobra.ArbitraryArgs,
 		RunE:                  func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), env, args) },
