@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -94,10 +95,14 @@ func (o *options) loadHere(env *Env) (*workspace, error) {
 }
 
 // complain says what is wrong with a policy file that was changed while the
-// last good one is in force.
+// last good one is in force, and what is warned of since.
 func complain(env *Env, err error) {
 	if err == nil {
 		fmt.Fprintln(env.Err, "the policy is valid again and in force")
+		return
+	}
+	if w := config.Warning(""); errors.As(err, &w) {
+		fmt.Fprintln(env.Err, "warning:", textsafe.Clean(string(w)))
 		return
 	}
 	var b strings.Builder

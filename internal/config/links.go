@@ -4,29 +4,15 @@ package config
 
 import (
 	"cmp"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/policy"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/links"
-	"github.com/postern-gate/postern/internal/state/regular"
-)
-
-const (
-	// maxDepth and maxEntries bound where links are looked for beneath each root:
-	// .claude/skills/x may be one.
-	maxDepth   = 3
-	maxEntries = 10_000
-	// maxFound bounds what each decision compares with.
-	maxFound = 256
-	// maxFollowed bounds what each look costs.
-	maxFollowed = 1000
 )
 
 // addLinks adds where links lead that are on the way to our own places, and those
@@ -41,67 +27,53 @@ func (l *loader) addLinks(c *policy.Config) {
 	for _, r := range l.out.Roots {
 		tops = append(tops, top{r.Name, slices.Compact([]string{r.Path, real(r.Path)})})
 	}
-	for place, entry := range own {
-		w := links.Follow(place)
-		for _, t := range tops {
-			for _, rel := range inside(t.dirs, w.Spelled) {
-				c.Protected = append(c.Protected, policy.Protected{Root: t.name, Path: rel, Entry: entry})
-			}
-			for _, rel := range inside(t.dirs, w.Links) {
-				c.Links = append(c.Links, policy.Link{Root: t.name, Path: rel})
-			}
-		}
+	for path, entry := range own {
+		addWay(c, tops, links.Follow(path), entry)
 	}
-	lists := l.lists(c.Protected)
-	l.out.find = finder(tops, func(root, rel string) bool {
-		return lists.Evaluate(core.Request{Action: core.FSRead, Resource: core.File(root, rel), Link: true}).Reason.Builtin != ""
-	})
-	l.out.found = l.out.find()
+	l.out.finder = l.finder(tops, c.Protected)
+	l.out.found = l.out.finder.find()
 	c.Links = append(c.Links, l.out.found.links...)
 	l.out.Warnings = append(l.out.Warnings, l.out.found.warnings...)
 }
 
-// found are the links with names that the built-in lists have or go on from, and what
-// a person is told of each root: that it has too many, or which say nothing.
-type found struct {
-	links    []policy.Link
-	warnings []string
-}
-
-// finder looks for links with names that are known, of which each is asked about once
-// as long as there are not too many.
-func finder(tops []top, known func(root, rel string) bool) func() found {
-	judged := make([]map[string]bool, len(tops))
-	for i := range judged {
-		judged[i] = map[string]bool{}
-	}
-	return func() (all found) {
-		for i, t := range tops {
-			s := search{tops: tops, lists: known, judged: judged[i], in: t, entries: maxEntries}
-			if s.look("", maxDepth); s.more {
-				all.warnings = append(all.warnings, "root "+t.name+": not every link with a name of the built-in lists is known: there are too many, or too much beside them")
-			}
-			if s.loops > 0 {
-				all.warnings = append(all.warnings, "root "+t.name+": "+s.looping())
-			}
-			all.links = append(all.links, s.found...)
+// addWay adds the way to a place of our own: what it is called, and what it goes by.
+func addWay(c *policy.Config, tops []top, w links.Way, entry string) {
+	var called []policy.Protected
+	for _, t := range tops {
+		for _, rel := range inside(t.dirs, w.Spelled) {
+			called = append(called, policy.Protected{Root: t.name, Path: rel, Entry: entry})
 		}
-		return all
+		for _, rel := range inside(t.dirs, w.Links) {
+			c.Links = append(c.Links, policy.Link{Root: t.name, Path: rel})
+		}
+	}
+	c.Protected = append(c.Protected, called...)
+	for _, t := range tops {
+		for _, rel := range inside(t.dirs, left(w)) {
+			if len(called) > 0 {
+				c.Links = append(c.Links, policy.Link{Root: called[0].Root, Path: called[0].Path, ToRoot: t.name, To: rel, Over: true})
+			}
+		}
 	}
 }
 
-// lists is a policy of the built-in lists alone, nil where they can't be lifted so.
-func (l *loader) lists(places []policy.Protected) *policy.Policy {
+// finder is that of the policy before as long as it looks for the same, and else one
+// that knows what that one has found.
+func (l *loader) finder(tops []top, places []policy.Protected) *finder {
 	fallback := policy.Default()
-	c := policy.Config{Roots: l.roots, Fallback: &fallback, Protected: places}
-	for _, d := range l.docs {
-		c.Lift = append(c.Lift, d.lift...)
+	// Lifted or not: what belongs to an entry that is lifted is known by links too.
+	lists, _ := policy.Compile(policy.Config{Roots: l.roots, Fallback: &fallback, Protected: places}) // an error is told of the policy itself
+	same := func(a, b top) bool { return a.name == b.name && slices.Equal(a.dirs, b.dirs) }
+	if l.before != nil && l.before.of == lists.Version() && slices.EqualFunc(l.before.tops, tops, same) {
+		return l.before
 	}
-	p, err := policy.Compile(c)
-	if err != nil {
-		return nil // which is told of the policy itself
+	f := newFinder(tops, l.now, func(root, rel string) bool {
+		return lists.Evaluate(core.Request{Action: core.FSRead, Resource: core.File(root, rel), Link: true}).Reason.Builtin != ""
+	})
+	if f.of = lists.Version(); l.before != nil {
+		f.last = l.before.last
 	}
-	return p
+	return f
 }
 
 // top is a root by its spellings.
@@ -110,90 +82,36 @@ type top struct {
 	dirs []string
 }
 
-// search looks for links beneath one root.
-type search struct {
-	tops    []top
-	lists   func(root, rel string) bool
-	judged  map[string]bool // what the lists say of names: they don't change
-	in      top
-	entries int // that may still be looked at
-	more    bool
-	found   []policy.Link
-	folder  []string // that is looked at, by its spellings
-	links   int      // that were followed
-	loops   int      // links to folders that hold them, and one of these
-	loop    string
-}
-
-// look finds the links of a folder, and after them those further down.
-func (s *search) look(dir string, depth int) {
-	path := filepath.Join(s.in.dirs[0], dir)
-	f, err := regular.OpenDir(path) // a FIFO would be waited for
-	if err != nil {
-		return
-	}
-	entries, _ := f.ReadDir(s.entries + 1)
-	_ = f.Close()
-	if s.entries -= len(entries); s.entries < 0 {
-		s.entries, s.more = 0, true
-	}
-	s.folder = []string{path, real(path)}
-	var folders []string
-	for _, e := range entries {
-		rel := strings.TrimPrefix(dir+"/"+e.Name(), "/")
-		if link := e.Type()&fs.ModeSymlink != 0; (link || e.IsDir() && depth > 1) && s.known(rel) && (!link || s.leads(rel)) {
-			folders = append(folders, rel)
-		}
-	}
-	for _, rel := range folders {
-		if depth > 1 {
-			s.look(rel, depth-1)
-		}
-	}
-}
-
-// known reports whether the lists have the name or go on from it.
-func (s *search) known(rel string) bool {
-	is, ok := s.judged[rel]
-	if !ok {
-		is = s.lists(s.in.name, rel)
-		if len(s.judged) == maxEntries { // of which many are gone
-			clear(s.judged)
-		}
-		s.judged[rel] = is
-	}
-	return is
-}
-
-// leads notes where a link leads, and is true for a folder beneath a root that the
-// link itself isn't in. One that it is in isn't noted: all in it would be judged by
-// the link's name, as in a project with .claude/skills/all -> ../..
+// leads notes where a link leads, by each step, and what it leads over. It is true
+// for a folder beneath a root that the link itself isn't in. Of one that it is in
+// only the link is noted: all in it would be judged by the link's name, as in a
+// project with .claude/skills/all -> ../..
 func (s *search) leads(rel string) bool {
-	if s.links++; s.links > maxFollowed {
-		s.more = true
-		return false
-	}
-	path := filepath.Join(s.in.dirs[0], rel)
-	to := links.Follow(path).Spelled
-	noted, loop := len(s.found), false
-	holds := func(p string) bool { return slices.Contains(s.folder, p) || inside([]string{p}, s.folder) != nil }
+	at := filepath.Join(s.in.dirs[0], rel)
+	w := links.Follow(at)
+	folder := []string{filepath.Dir(at), real(filepath.Dir(at))}
+	holds := func(p string) bool { return slices.Contains(folder, p) || inside([]string{p}, folder) != nil }
+	var all []policy.Link
+	loop, to := false, slices.DeleteFunc(slices.Clone(w.Spelled), holds)
 	for _, t := range s.tops {
-		for _, end := range ends(t.dirs, slices.DeleteFunc(slices.Clone(to), holds)) {
-			s.found = append(s.found, policy.Link{Root: s.in.name, Path: rel, ToRoot: t.name, To: end})
+		for _, end := range ends(t.dirs, to) {
+			all = append(all, policy.Link{Root: s.in.name, Path: rel, ToRoot: t.name, To: end})
 		}
-		loop = loop || ends(t.dirs, slices.DeleteFunc(slices.Clone(to), func(p string) bool { return !holds(p) })) != nil
+		for _, over := range ends(t.dirs, append(slices.Clone(w.Links), left(w)...)) {
+			if over != "" && (t.name != s.in.name || over != rel) {
+				all = append(all, policy.Link{Root: s.in.name, Path: rel, ToRoot: t.name, To: over, Over: true})
+			}
+		}
+		loop = loop || ends(t.dirs, slices.DeleteFunc(slices.Clone(w.Spelled), func(p string) bool { return !holds(p) })) != nil
 	}
 	if loop { // it is held all the same
-		s.found, s.loop, s.loops = append(s.found, policy.Link{Root: s.in.name, Path: rel}), cmp.Or(s.loop, rel), s.loops+1
+		all, s.loop, s.loops = append(all, policy.Link{Root: s.in.name, Path: rel}), cmp.Or(s.loop, rel), s.loops+1
 	}
-	if len(s.found) > maxFound {
-		s.found, s.more = s.found[:noted], true
+	s.more = s.more || w.Cut
+	if !s.note(all) || len(all) == 0 || loop {
 		return false
 	}
-	if len(s.found) == noted || loop {
-		return false
-	}
-	info, err := os.Stat(path)
+	info, err := os.Stat(at)
 	return err == nil && info.IsDir()
 }
 
@@ -205,6 +123,12 @@ func ends(dirs, places []string) []string {
 	}
 	slices.Sort(rels)
 	return slices.Compact(rels)
+}
+
+// left are what the way leaves by .., but for folders that a link on it lies in: that
+// one is noted, so they stay too.
+func left(w links.Way) []string {
+	return slices.DeleteFunc(slices.Clone(w.Over), func(dir string) bool { return inside([]string{dir}, w.Links) != nil })
 }
 
 // looping is what a person is told of links to folders that hold them.

@@ -53,9 +53,9 @@ func TestLinksAreKnown(t *testing.T) {
 	p.link(".config/zed", p.dir+"/z")
 	p.link(".github/skills/x/", "../../skills/x")
 	p.link(".husky", "gone/there")
-	p.link(".idea", "..")                // out of the root
-	p.link(".zed", ".zed")               // nowhere
-	p.link("deep/a/.vscode", "../../dd") // further down
+	p.link(".idea", "..")                  // out of the root
+	p.link(".zed", ".zed")                 // nowhere
+	p.link("deep/a/b/.vscode", "../../dd") // further down
 	p.link("latest", "v2")
 	p.write(filepath.Join(p.dir, "real/claude/hooks/x"), "")
 	p.link("real/claude/agents", "../../agents")
@@ -135,9 +135,10 @@ func TestLinksToThePolicy(t *testing.T) {
 		env := map[string]string{"HOME": p.home, "XDG_CONFIG_HOME": filepath.Join(p.home, "a/x/y/z/b/cfg")}
 		p.opts.Env = func(key string) string { return env[key] }
 		p.opts.StateDir = filepath.Join(p.home, "st/postern")
-		p.link("a/x/y/z/b", "../../../../c")
+		p.link("a/x/y/z/b", "../../../../q/../c")
 		p.link("c", "d/../e")
 		p.write(filepath.Join(p.home, "d/x"), "")
+		p.write(filepath.Join(p.home, "q/x"), "")
 		p.link("st", "disk/state")
 		p.write(filepath.Join(p.home, "e/x"), "")
 		if file {
@@ -146,7 +147,8 @@ func TestLinksToThePolicy(t *testing.T) {
 		if wrong := denials(p.load().Policy, map[string]string{
 			"move a/x/y/z/b": "postern", "move c": "postern", "move st": "postern-state", "move a": "", "move e": "", "move x": "",
 			"link a": "postern", "link a/x/y/z/b/cfg": "postern", "link a/x": "postern", "link c": "postern", "link e": "postern", "link e/cfg": "postern", "link e/cfg/postern": "postern",
-			"link disk": "postern-state", "link a/v": "", "link x": "", "link d": "",
+			"link disk": "postern-state", "link a/v": "", "link x": "",
+			"move d": "postern", "move q": "postern", "link q": "postern", "link d": "postern", "write d/x": "", // left by a ..
 			"write e/cfg/postern/policy.yaml": "postern", "write c/cfg/postern/policy.yaml": "postern", "write e/cfg/x": "", "write a/v": "", "write disk/state/postern/x": "postern-state",
 		}); wrong != nil {
 			t.Errorf("a file: %v\n%s", file, strings.Join(wrong, "\n"))
@@ -158,7 +160,7 @@ func TestLinksToThePolicy(t *testing.T) {
 func TestLinksAreBounded(t *testing.T) {
 	p := newPlace(t)
 	p.link(".vscode", "dot")
-	for i := range 300 {
+	for i := range 600 {
 		p.link(fmt.Sprintf(".claude/skills/s%d", i), "../../skills")
 	}
 	c := p.load()

@@ -4,6 +4,7 @@ package config
 
 import (
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +16,8 @@ import (
 // looks whether one of them changed. A change that is not valid has no effect;
 // the last good policy stays, and the problem is reported once and kept. Roots
 // that a change adds are opened by the next start; one that it removes or
-// makes read-only is so at once. Report must not call back.
+// makes read-only is so at once. A Warning
+// that comes up is reported too. Report must not call back.
 type Live struct {
 	opts   Options
 	now    func() time.Time
@@ -38,6 +40,7 @@ const every = time.Second
 // OpenLive loads the policy, which must be valid, and keeps it current. Report
 // is called with each problem of a later change, and with nil when it is gone.
 func OpenLive(o Options, now func() time.Time, report func(error)) (*Live, error) {
+	o.now = now
 	c, err := Load(o)
 	if err != nil {
 		return nil, err
@@ -89,12 +92,13 @@ func (l *Live) look() {
 	if l.opts.Entrusted != nil && !changed {
 		changed = !reflect.DeepEqual(l.held, l.opts.Entrusted())
 	}
-	if found := l.current.Load().find(); !reflect.DeepEqual(l.found, found) {
+	if found := l.current.Load().finder.find(); !reflect.DeepEqual(l.found, found) {
 		l.found, changed = found, true
 	}
 	if !changed {
 		return
 	}
+	l.opts.before = l.current.Load().finder
 	c, err := Load(l.opts)
 	l.last, l.held = c.sources, c.entrusted
 	if err != nil {
@@ -102,11 +106,26 @@ func (l *Live) look() {
 		l.report(err)
 		return
 	}
-	l.current.Store(c)
+	l.found = c.found
+	l.tell(l.current.Swap(c).Warnings, c.Warnings)
 	if l.problem.Swap(nil) != nil {
 		l.report(nil)
 	}
 }
+
+// tell reports warnings that are new.
+func (l *Live) tell(before, now []string) {
+	for _, w := range now {
+		if !slices.Contains(before, w) {
+			l.report(Warning(w))
+		}
+	}
+}
+
+// Warning is reported of a policy that is in force.
+type Warning string
+
+func (w Warning) Error() string { return string(w) }
 
 // Problem returns why the last change of a file is not in force, or nil.
 func (l *Live) Problem() error {

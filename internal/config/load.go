@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
@@ -39,6 +40,9 @@ type Options struct {
 	Binary string
 	// Entrusted tells what else no root may change; nil for nothing.
 	Entrusted func() Entrusted
+
+	before *finder // of the policy that is in force
+	now    func() time.Time
 }
 
 // Entrusted are absolute paths of files and folders beside the policy files.
@@ -73,7 +77,7 @@ type Config struct {
 	sources   []source
 	entrusted Entrusted
 	found     found
-	find      func() found // again
+	finder    *finder
 	parts     Parts
 }
 

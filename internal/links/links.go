@@ -28,6 +28,9 @@ type Way struct {
 	Spelled []string
 	// Links are those on the way, each beneath folders that are none.
 	Links []string
+	// Over are what was left by a .., each without links: were it another link, the
+	// way would go on from elsewhere.
+	Over []string
 	// End is the last of Spelled, "" where the path leads nowhere: too many links.
 	End string
 	// Names is how many names were looked at.
@@ -64,6 +67,7 @@ func (w *walk) step() bool {
 	name := w.todo[last]
 	w.todo, w.size, w.Names = w.todo[:last], w.size-len(name)-1, w.Names+1
 	if name == ".." {
+		w.Over = append(w.Over, w.at)
 		w.at, w.up = filepath.Dir(w.at), w.up-1
 		w.spell()
 		return true

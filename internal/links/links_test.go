@@ -68,6 +68,24 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// TestFollowOver: what is left by a .. is told, where it really lies.
+func TestFollowOver(t *testing.T) {
+	dir := made(t, [2]string{"a/b", ""}, [2]string{"cur", "a/b"}, [2]string{"l", "cur/../../x"}, [2]string{"m", "a"})
+	for path, want := range map[string]string{"l": "a/b a", "a/../gone/../x": "a gone", "m": "", "cur/..": "a/b", "a/b": ""} {
+		var got []string
+		for _, p := range Follow(dir + "/" + path).Over {
+			rel, err := filepath.Rel(dir, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, filepath.ToSlash(rel))
+		}
+		if diff := cmp.Diff(strings.Fields(want), append([]string{}, got...)); diff != "" {
+			t.Errorf("%s: %s", path, diff)
+		}
+	}
+}
+
 // TestFollowIsBounded: neither links through links nor long targets multiply, and
 // as many links as the kernel takes are followed.
 func TestFollowIsBounded(t *testing.T) {
