@@ -41,6 +41,7 @@ func TestLinksLeadOver(t *testing.T) {
 	p.link(".envrc", "up/envrc")
 	p.link("up", p.dir+"/b/c/../d")
 	p.link("previous", "releases/41")
+	p.link(".zed", "gone/../zed")
 	for _, f := range []string{"releases/42/env", "a/x", "b/c/x", "gh/hosts.yml", "other/x"} {
 		p.write(filepath.Join(p.dir, f), "")
 	}
@@ -48,7 +49,7 @@ func TestLinksLeadOver(t *testing.T) {
 		"move current": "dotenv", "move a": "editors", "move cfg/gh": "editors", "move up": "editors", "move b/c": "editors",
 		"link current": "dotenv", "link a": "editors", "link b": "editors", "link cfg": "agents",
 		"write a/x": "", "write releases/42/x": "", "write b/c/x": "", "move previous": "", "move other": "", "move releases": "", "move b/d": "", "link other": "",
-		"write b/d/envrc": "editors", "write dot/tasks.json": "editors", "write gh/hosts.yml": "logins", "write releases/42/env": "dotenv",
+		"write b/d/envrc": "editors", "write zed/tasks.json": "editors", "link gone": "editors", "write gone/x": "", "write dot/tasks.json": "editors", "write gh/hosts.yml": "logins", "write releases/42/env": "dotenv",
 	}); wrong != nil {
 		t.Error(strings.Join(wrong, "\n"))
 	}
