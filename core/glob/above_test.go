@@ -30,7 +30,9 @@ func TestAbove(t *testing.T) {
 		{"release-*/deploy.sh", "release-1", "release x/release-1"},
 		{"**/.*/**/.claude/**", "", ".a .a/b a .a/.claude .claude"}, // .* says too little
 		{"*/x", "", "a x"},
-		{"v*/deploy.sh", "", "v v1"}, {"ve*/deploy.sh", "ve ve1", "v"}, {"v/deploy.sh", "v", "ve"},
+		{"v*/deploy.sh", "", "v v1"},
+		{"ve*/deploy.sh", "ve ve1", "v"},
+		{"v/deploy.sh", "v", "ve"},
 		{"**/x", "", "a x"},
 		{"**", "", "a a/b"},
 		{"a/**", "", "a a/b"},
