@@ -94,7 +94,7 @@ func TestLinksOfLinks(t *testing.T) {
 	d.put(d.at("real"), "")
 	d.link(d.at("current"), "v1")
 	d.link(d.at("hop"), "real")
-	d.link(d.at("v1/opencode/plugin/x.ts"), "../../../shared/x.ts")
+	d.link(d.at("v1/opencode/plugin/x.ts"), "../../../common/x.ts")
 	d.link(d.home(".config"), d.at("current"))
 	d.link(d.home(".codex/config.toml"), d.at("hop"))
 	d.link(d.home(".codex/loop"), "loop")
@@ -104,7 +104,7 @@ func TestLinksOfLinks(t *testing.T) {
 	d.link(d.at("way"), d.home(".codex/config.json"))
 	d.link(d.home(".kiro/agents"), d.at("kiro"))
 	d.link(d.at("kiro/back"), d.at("kiro"))
-	for _, name := range []string{"current/opencode", "v1/opencode", "shared/x.ts", "hop", "real", "way", "kiro", "current/Claude", "v1/Claude"} {
+	for _, name := range []string{"current/opencode", "v1/opencode", "common/x.ts", "hop", "real", "way", "kiro", "current/Claude", "v1/Claude"} {
 		if got := d.entries(name); !slices.Contains(got, agents) {
 			t.Errorf("%s belongs to %q", name, got)
 		}
