@@ -109,15 +109,16 @@ func (l *loader) load() (*Config, error) {
 	if l.Env == nil {
 		l.Env = func(string) string { return "" }
 	}
-	if l.Entrusted != nil {
+	l.readTrusted()
+	err := l.failed()
+	if err == nil {
+		err = l.placeRoots()
+	}
+	if l.Entrusted != nil && fault.CodeOf(err) != fault.RequestInvalid { // then the caller asks again, for other folders
 		l.out.entrusted = l.Entrusted()
 		l.out.Warnings = append(l.out.Warnings, l.out.entrusted.Warnings...)
 	}
-	l.readTrusted()
-	if err := l.failed(); err != nil {
-		return l.out, err
-	}
-	if err := l.placeRoots(); err != nil {
+	if err != nil {
 		return l.out, err
 	}
 	l.readProjects()
