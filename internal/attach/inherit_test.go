@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -208,9 +209,9 @@ func TestNothingIsInherited(t *testing.T) {
 	}
 }
 
-// TestFolderOfAnother: a folder that was made for a policy and holds another
-// folder's file by now goes with that.
-func TestFolderOfAnother(t *testing.T) {
+// TestPolicyOfAll: the user's policy that init made with one folder holds for the
+// others, and goes with the last of them; so does the folder that was made for it.
+func TestPolicyOfAll(t *testing.T) {
 	s := newShared(t, 2, "claude-desktop")
 	a, b := s.folders[0], s.folders[1]
 	policy := filepath.Join(s.dir, ".config", "postern", "policy.yaml")
@@ -220,12 +221,19 @@ func TestFolderOfAnother(t *testing.T) {
 	}
 	a.apply(plan)
 	b.apply(b.attach("claude-desktop"))
-	a.apply(a.undo())
-	if !there(s.file) || there(policy) { // control
-		t.Fatal("the wrong one is gone")
+	undo := a.undo()
+	if !slices.ContainsFunc(undo.Kept, func(k string) bool { return strings.HasPrefix(k, policy+": other folders are attached") }) {
+		t.Errorf("%q", undo.Kept)
+	}
+	a.apply(undo)
+	if !there(s.file) || !there(policy) {
+		t.Fatal("it is gone")
 	}
 	b.apply(b.undo())
 	if bad := s.back(nil); bad != "" {
 		t.Error(bad)
+	}
+	if undo = a.undo(); len(undo.Changes)+len(undo.Left)+len(undo.Kept) != 0 { // its journal names what is gone
+		t.Errorf("%+v", undo)
 	}
 }

@@ -34,15 +34,34 @@ func PlanUndo(w World, s Server, stateDir string, clients []Client) (*Plan, erro
 	if clients != nil {
 		return p, nil
 	}
+	p.unmakeAll(j, others(journalPath(stateDir, w.Project)))
+	return p, nil
+}
+
+// unmakeAll removes the policies that init made for the folder. That of the user
+// holds for the other folders, those of the journals beside: it goes with the last.
+func (p *Plan) unmakeAll(j journal, beside []record) {
+	last := !attaches(beside)
 	for _, r := range j.Files {
 		switch {
-		case !r.fits(w.Project):
+		case !r.fits(p.world.Project):
 			p.Left = append(p.Left, r.Path+": init is remembered to have written to it in this folder, and it isn't there")
+		case r.Client == "" && !r.InProject && !last:
+			p.Kept = append(p.Kept, r.Path+": other folders are attached, and it holds for them too; it goes with the last of them")
 		case r.Client == "":
 			p.unmake(r)
 		}
 	}
-	return p, nil
+	for _, r := range beside {
+		if last && len(j.Files) > 0 && r.Client == "" && !r.InProject && filepath.IsAbs(r.Path) && !j.has(r.Path) {
+			p.unmake(r) // the journal beside names a file then that is gone
+		}
+	}
+}
+
+// attaches reports whether an entry of a client is among the records.
+func attaches(all []record) bool {
+	return slices.ContainsFunc(all, func(r record) bool { return r.Client != "" })
 }
 
 // where are the files that init writes for the client, those of today's settings

@@ -204,7 +204,7 @@ func outcomeOf(g *grant.Grant) string {
 	}
 	line := "approved " + g.ID + ": " + what(&g.For) + where(&g.For) + ", " + g.Reach() + ", until " + g.Deadline().Local().Format(time.DateTime)
 	if g.Kind == grant.Once {
-		line += "; the agent has to call again"
+		line += "; a call that waits goes on, else the agent has to call again"
 	}
 	return line
 }

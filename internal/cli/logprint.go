@@ -45,8 +45,11 @@ func (p *logPrinter) text(w io.Writer, e *records.Entry) error {
 	}
 	r := &e.Record
 	agent := "-"
-	if r.Agent != "" {
+	switch {
+	case r.Agent != "":
 		agent = textsafe.Word(r.Agent)
+	case r.Undoes != "":
+		agent = "undo" // a person's
 	}
 	op := plain(r.Op)
 	if op == core.Action(0).String() {

@@ -85,7 +85,7 @@ func (c *outsideJSON) print(w io.Writer) {
 		fmt.Fprintln(w, "what changed outside the guard is not known: the log can't be read")
 		return
 	}
-	since := " since " + c.Since.Local().Format(time.DateTime)
+	since := " since " + c.Since.Local().Format(time.DateTime) + ", as far as postern up saw it"
 	switch {
 	case c.Files > 0 && c.Missed:
 		fmt.Fprintln(w, "at least "+counted(int(c.Files), "file")+" changed outside the guard, in all folders,"+since)

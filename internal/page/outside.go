@@ -28,6 +28,9 @@ func (p *Page) outside(ctx context.Context, found []enforce.UndoEntry) string {
 	return outsideText(c)
 }
 
+// seen is what is not claimed.
+const seen = ", as far as postern up saw it"
+
 func outsideText(c enforce.OutsideCount) string {
 	since := " outside the guard, in all folders, since " + c.Since.Local().Format(time.DateTime)
 	files := fmt.Sprintf("%d files", c.Files)
@@ -36,13 +39,13 @@ func outsideText(c enforce.OutsideCount) string {
 	}
 	switch {
 	case c.Files > 0 && c.Missed:
-		return "at least " + files + " changed" + since
+		return "at least " + files + " changed" + since + seen
 	case c.Files > 0:
-		return files + " changed" + since
+		return files + " changed" + since + seen
 	case c.Missed:
 		return "files may have changed" + since
 	case c.Watched:
-		return "no file changed" + since + ", as far as postern up saw it"
+		return "no file changed" + since + seen
 	}
 	return "nothing is recorded of changes" + since + ": there were none, or nothing watched; only postern up does"
 }

@@ -92,10 +92,10 @@ func TestOutsideText(t *testing.T) {
 	at := time.Date(2026, 11, 30, 9, 0, 0, 0, time.Local)
 	const since = " outside the guard, in all folders, since 2026-11-30 09:00:00"
 	for want, c := range map[string]enforce.OutsideCount{
-		"1 file changed" + since:                                    {Files: 1, Watched: true},
-		"at least 3 files changed" + since:                          {Files: 3, Watched: true, Missed: true},
-		"files may have changed" + since:                            {Watched: true, Missed: true},
-		"no file changed" + since + ", as far as postern up saw it": {Watched: true},
+		"1 file changed" + since + seen:           {Files: 1, Watched: true},
+		"at least 3 files changed" + since + seen: {Files: 3, Watched: true, Missed: true},
+		"files may have changed" + since:          {Watched: true, Missed: true},
+		"no file changed" + since + seen:          {Watched: true},
 		"nothing is recorded of changes" + since + ": there were none, or nothing watched; only postern up does": {},
 	} {
 		c.Since = at
