@@ -26,7 +26,7 @@ var ChangeTime = changeTime
 // Looks finds links in a folder again and again, and tells how many names were judged.
 func Looks(dir string) (look func() (judged int, warnings []string)) {
 	n := 0
-	f := newFinder([]top{{"project", []string{dir}}}, nil, func(string, string) bool { n++; return true })
+	f := newFinder([]top{{"project", []string{dir}, nil}}, nil, func(string, string) bool { n++; return true })
 	return func() (int, []string) {
 		n = 0
 		all := f.find()

@@ -5,6 +5,7 @@ package config
 import (
 	"cmp"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -25,7 +26,7 @@ func (l *loader) addLinks(c *policy.Config) {
 	delete(own, "")
 	var tops []top
 	for _, r := range l.out.Roots {
-		tops = append(tops, top{r.Name, slices.Compact([]string{r.Path, real(r.Path)})})
+		tops = append(tops, top{r.Name, slices.Compact([]string{r.Path, real(r.Path)}), r.Mounts})
 	}
 	for path, entry := range own {
 		addWay(c, tops, links.Follow(path), entry)
@@ -63,7 +64,9 @@ func (l *loader) finder(tops []top, places []policy.Protected) *finder {
 	fallback := policy.Default()
 	// Lifted or not: what belongs to an entry that is lifted is known by links too.
 	lists, _ := policy.Compile(policy.Config{Roots: l.roots, Fallback: &fallback, Protected: places}) // an error is told of the policy itself
-	same := func(a, b top) bool { return a.name == b.name && slices.Equal(a.dirs, b.dirs) }
+	same := func(a, b top) bool {
+		return a.name == b.name && slices.Equal(a.dirs, b.dirs) && slices.Equal(a.mounts, b.mounts)
+	}
 	if l.before != nil && l.before.of == lists.Version() && slices.EqualFunc(l.before.tops, tops, same) {
 		return l.before
 	}
@@ -76,10 +79,48 @@ func (l *loader) finder(tops []top, places []policy.Protected) *finder {
 	return f
 }
 
-// top is a root by its spellings.
+// top is a root by its spellings, and the mount points beneath it that may be entered.
 type top struct {
-	name string
-	dirs []string
+	name         string
+	dirs, mounts []string
+}
+
+// shut are the other mount points beneath it: nothing is reached there, and whoever
+// looks may wait for ever.
+func (t top) shut(mounted []string) map[string]bool {
+	all := map[string]bool{}
+	for _, rel := range inside(t.dirs, mounted) {
+		if rel = filepath.ToSlash(rel); !slices.Contains(t.mounts, rel) {
+			all[rel] = true
+		}
+	}
+	return all
+}
+
+// away reports whether the name lies where a mount is shut, or the link of that
+// name leads there.
+func (s *search) away(rel string) bool {
+	for dir := rel; dir != "." && dir != "/"; dir = path.Dir(dir) {
+		if s.shut[dir] {
+			return true
+		}
+	}
+	at := filepath.Join(s.in.dirs[0], rel)
+	to, err := os.Readlink(at)
+	if err != nil || len(s.shut) == 0 {
+		return false
+	}
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(filepath.Dir(at), to)
+	}
+	for _, end := range inside(s.in.dirs, []string{to}) {
+		for dir := filepath.ToSlash(end); dir != "." && dir != "/"; dir = path.Dir(dir) {
+			if s.shut[dir] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // leads notes where a link leads, by each step, and what it leads over. It is true

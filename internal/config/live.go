@@ -65,15 +65,14 @@ func (l *Live) Current() *Config {
 func (l *Live) refresh() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now().UnixNano()
-	if now < l.next.Load() {
+	if l.now().UnixNano() < l.next.Load() {
 		return
 	}
 	l.look()
 	if l.seen != nil {
 		l.seen(places(l.last))
 	}
-	l.next.Store(now + int64(every))
+	l.next.Store(l.now().UnixNano() + int64(every)) // a look may take long itself
 }
 
 // OnLook has seen called at each look, before a decision that waits for it, with

@@ -71,8 +71,9 @@ type folder struct {
 func (f *finder) find() (all found) {
 	before := f.read
 	f.read = make(map[place]*folder, len(before))
+	points := mounted()
 	for _, t := range f.tops {
-		s := search{finder: f, before: before, in: t, left: maxEntries, done: map[string]bool{}}
+		s := search{finder: f, before: before, in: t, left: maxEntries, done: map[string]bool{}, shut: t.shut(points)}
 		s.again()
 		s.look()
 		s.keep()
@@ -96,6 +97,7 @@ type search struct {
 	left   int // links and folders that may still be looked at
 	more   bool
 	done   map[string]bool // links that are noted, true for folders to look into
+	shut   map[string]bool // mount points that are not entered
 	found  []policy.Link
 	loops  int // links to folders that hold them, and one of these
 	loop   string
@@ -112,6 +114,9 @@ func (s *search) again() {
 }
 
 func (s *search) isLink(rel string) bool {
+	if s.away(rel) {
+		return false
+	}
 	info, err := os.Lstat(filepath.Join(s.in.dirs[0], rel))
 	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
@@ -181,7 +186,7 @@ func (s *search) enters(rel string) bool {
 			s.more = true
 			return false
 		}
-		s.done[rel] = s.leads(rel)
+		s.done[rel] = !s.away(rel) && s.leads(rel)
 	}
 	return s.done[rel]
 }
@@ -189,6 +194,9 @@ func (s *search) enters(rel string) bool {
 // open returns what is in a folder, as it was read before if nothing has changed.
 func (s *search) open(dir string, deeper bool) *folder {
 	at, full := place{s.in.name, dir}, filepath.Join(s.in.dirs[0], dir)
+	if s.shut[dir] {
+		return nil
+	}
 	old := s.before[at]
 	info, err := os.Stat(full)
 	if err != nil {
