@@ -80,15 +80,15 @@ func (by byPerson) policy(n pathguard.Name) (Decider, error) {
 	return d, nil
 }
 
-// entry judges one name. What is kept had it, and holds what it did: only a link, and
-// what a built-in list has by now, is another matter.
+// entry judges one name. What is kept had it, and holds what it did: only what a link
+// has beneath it, and what a built-in list has by now, is another matter.
 func (r returning) entry(from *pathguard.Name, to pathguard.Name, leads bool) error {
 	for _, a := range placeActions {
 		v := r.then.Evaluate(core.Request{Action: a, Resource: to.Resource(), Link: leads})
 		if v.Decision != core.Deny {
 			continue
 		}
-		if r.now == nil && !leads && v.Reason.Builtin == "" {
+		if r.now == nil && r.ownOnly(a, to, leads) {
 			continue
 		}
 		if r.now != nil && r.now.Evaluate(core.Request{Action: a, Resource: from.Resource()}).Decision == core.Deny {
@@ -99,15 +99,30 @@ func (r returning) entry(from *pathguard.Name, to pathguard.Name, leads bool) er
 	return nil
 }
 
+// ownOnly reports that a denial is a person's, of the name and not of what a link has
+// beneath it. Such a denial hides what the lists have there, and a list is about every
+// action: one that is let through still tells.
+func (r returning) ownOnly(a core.Action, to pathguard.Name, leads bool) bool {
+	v := r.then.Evaluate(core.Request{Action: a, Resource: to.Resource()})
+	if v.Decision != core.Deny || v.Reason.Builtin != "" {
+		return false
+	}
+	v = r.then.Evaluate(core.Request{Action: core.FSList, Resource: to.Resource(), Link: leads})
+	return v.Decision != core.Deny || v.Reason.Builtin == ""
+}
+
 func protectedThen(to pathguard.Name, leads, kept bool) error {
 	f := &fault.Error{
 		Code: fault.PreconditionFailed, Op: opReturn, Resource: to.String(),
 		Rule: "something would get a name that the policy protects", Hint: "look at what would be " + to.String() + " first",
 	}
-	switch {
-	case leads:
+	if leads {
 		f.Rule = "what a link leads to would get a name that the policy protects"
 		f.Hint = "look at what it leads to, then make the link " + to.String() + " yourself"
+	}
+	switch {
+	case kept && leads: // its folder isn't back, and one made by hand would be in the way
+		f.Hint = "look at what it leads to; if it is meant, let the policy there allow " + to.String() + " and what is beneath it until it is back"
 	case kept:
 		f.Hint = "if it is meant, let the policy there allow " + to.String() + " until it is back"
 	}

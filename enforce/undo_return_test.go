@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/policy"
 )
@@ -75,6 +76,50 @@ func TestReturnedKept(t *testing.T) {
 	w.must(err)
 	if step := w.returned(out.UndoID, Person{Decider: d}); !step.Done || w.read("keys/a.txt") != "A" {
 		t.Errorf("%+v", step)
+	}
+}
+
+// TestReturnedKeptLink: a folder comes back with its links where a person has denied
+// their own names since; not with one beneath which a list or a person protects others,
+// nor with one that has a name of a list.
+func TestReturnedKeptLink(t *testing.T) {
+	deny := func(name string) policy.Layer { return policy.Layer{Deny: []policy.Pattern{{Text: name}}} }
+	no := policy.Rules{Else: &policy.Outcome{Decision: core.Deny}}
+	create := policy.Layer{Rules: map[core.Action]policy.Rules{core.FSCreate: no}}
+	write := policy.Layer{Rules: map[core.Action]policy.Rules{core.FSWrite: no}}
+	both := policy.Layer{Rules: map[core.Action]policy.Rules{core.FSCreate: no, core.FSWrite: no}}
+	for name, c := range map[string]struct {
+		link string
+		then policy.Layer
+		back bool
+	}{
+		"nothing since":                {link: "l", back: true},
+		"write":                        {link: "l", then: write, back: true},
+		"create":                       {link: "l", then: create, back: true},
+		"both":                         {link: "l", then: both, back: true},
+		"folder":                       {link: "l", then: deny("d/**"), back: true},
+		"beneath it":                   {link: "l", then: deny("d/l/x")},
+		"a list beneath it":            {link: ".claude"},
+		"a list beneath it and create": {link: ".claude", then: create},
+		"a list beneath it and both":   {link: ".claude", then: both},
+		"of a list":                    {link: ".env"},
+		"of a list and folder":         {link: ".env", then: deny("d/**")},
+		"of a list and both":           {link: ".env", then: both},
+	} {
+		w := newUndoWorld(t, stateBeside(t), UndoOptions{}, map[string]string{"d/b": "B", "d/l": "-> b", "store/x": "X"})
+		if c.link != "l" {
+			must(os.Symlink("../store", w.path("d/"+c.link)))
+		}
+		out, err := w.gate.Delete(t.Context(), "d", true, Call{Confirm: true})
+		w.must(err)
+		step := w.returned(out.UndoID, Person{Decider: shippedWith(t, policy.Config{Layers: []policy.Layer{c.then}})})
+		_, err = os.Lstat(w.path("d/" + c.link))
+		if step.Done != c.back || (err == nil) != c.back {
+			t.Errorf("%s: %v, %+v", name, err, step)
+		}
+		if hint := "let the policy there allow project://d/" + c.link + " and what is beneath it until"; !c.back && !strings.Contains(step.Why, hint) {
+			t.Errorf("%s: %s: %s", name, step.Problem, step.Why)
+		}
 	}
 }
 
