@@ -130,6 +130,7 @@ func (s *search) away(rel string) bool {
 func (s *search) leads(rel string) bool {
 	at := filepath.Join(s.in.dirs[0], rel)
 	w := links.Follow(at)
+	s.names -= w.Names
 	folder := []string{filepath.Dir(at), real(filepath.Dir(at))}
 	holds := func(p string) bool { return slices.Contains(folder, p) || inside([]string{p}, folder) != nil }
 	var all []policy.Link

@@ -223,3 +223,18 @@ func TestLooksAreCheap(t *testing.T) {
 		t.Errorf("%q", warnings)
 	}
 }
+
+// TestNamesAreBounded: links that lead a long way cost no more together than many do.
+func TestNamesAreBounded(t *testing.T) {
+	for n, warned := range map[int]bool{10: false, 100: true} {
+		p := newPlace(t)
+		p.write(filepath.Join(p.dir, ".claude/d/f"), "")
+		for i := range n {
+			p.link(fmt.Sprintf(".claude/l%d", i), strings.Repeat("d/../", 800)+"../e")
+		}
+		look := config.Looks(p.dir)
+		if _, warnings := look(); (warnings != nil) != warned {
+			t.Errorf("%d: %q", n, warnings)
+		}
+	}
+}

@@ -22,8 +22,10 @@ const (
 	maxEntries = 10_000
 	// maxFound bounds what each decision compares with.
 	maxFound = 512
-	// maxFollowed bounds what each look costs.
+	// maxFollowed and maxNames bound what each look costs: links, and names on the
+	// ways that they lead.
 	maxFollowed = 1000
+	maxNames    = 100_000
 	// settles is how old a change must be for the times of a folder to tell the next:
 	// the coarsest clock of a file system has two seconds.
 	settles = 3 * time.Second
@@ -73,7 +75,7 @@ func (f *finder) find() (all found) {
 	f.read = make(map[place]*folder, len(before))
 	points := mounted()
 	for _, t := range f.tops {
-		s := search{finder: f, before: before, in: t, left: maxEntries, done: map[string]bool{}, shut: t.shut(points)}
+		s := search{finder: f, before: before, in: t, left: maxEntries, names: maxNames, done: map[string]bool{}, shut: t.shut(points)}
 		s.again()
 		s.look()
 		s.keep()
@@ -95,6 +97,7 @@ type search struct {
 	before map[place]*folder
 	in     top
 	left   int // links and folders that may still be looked at
+	names  int // on the ways of links that may still be looked at
 	more   bool
 	done   map[string]bool // links that are noted, true for folders to look into
 	shut   map[string]bool // mount points that are not entered
@@ -182,7 +185,7 @@ func appendIn(all []string, dir string, names []string) []string {
 // enters notes a link, once, and reports whether it is a folder to look into.
 func (s *search) enters(rel string) bool {
 	if _, ok := s.done[rel]; !ok {
-		if len(s.found) >= maxFound || len(s.done) >= maxFollowed {
+		if len(s.found) >= maxFound || len(s.done) >= maxFollowed || s.names <= 0 {
 			s.more = true
 			return false
 		}
