@@ -121,6 +121,14 @@ func (c *chromium) read(in io.Reader) {
 // do sends a command and reads its result into v, unless that is nil.
 func (c *chromium) do(session, method string, params, v any) {
 	c.t.Helper()
+	if failure := c.try(session, method, params, v); failure != "" {
+		c.t.Fatalf("%s: %s", method, failure)
+	}
+}
+
+// try is do, and returns why the browser didn't, "" if it did.
+func (c *chromium) try(session, method string, params, v any) (failure string) {
+	c.t.Helper()
 	answer := make(chan message, 1)
 	c.mu.Lock()
 	c.id++
@@ -136,7 +144,7 @@ func (c *chromium) do(session, method string, params, v any) {
 	select {
 	case m := <-answer:
 		if m.Error != nil {
-			c.t.Fatalf("%s: %s", method, m.Error.Message)
+			return m.Error.Message
 		}
 		if v != nil {
 			if err := json.Unmarshal(m.Result, v); err != nil {
@@ -146,6 +154,7 @@ func (c *chromium) do(session, method string, params, v any) {
 	case <-time.After(2 * time.Minute):
 		c.t.Fatalf("%s: no answer", method)
 	}
+	return ""
 }
 
 // tab opens one and returns its session.
@@ -170,7 +179,10 @@ func (c *chromium) run(js string) string {
 		Result           struct{ Value any }
 		ExceptionDetails *struct{ Exception struct{ Description string } }
 	}
-	c.do(c.session, "Runtime.evaluate", map[string]any{"expression": js, "returnByValue": true, "awaitPromise": true}, &r)
+	failure := c.try(c.session, "Runtime.evaluate", map[string]any{"expression": js, "returnByValue": true, "awaitPromise": true}, &r)
+	if failure != "" { // the page was about to give way to another: who waits asks again
+		return "failed: " + failure
+	}
 	if r.ExceptionDetails != nil {
 		return "failed: " + r.ExceptionDetails.Exception.Description
 	}
