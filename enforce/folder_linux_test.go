@@ -66,7 +66,7 @@ func TestFolderBorn(t *testing.T) {
 // gone, and has its number, is another: no yes for that serves, and no question
 // about it takes one.
 func TestYesNotForTheNext(t *testing.T) {
-	for _, k := range []grant.Kind{grant.Once, grant.Session, grant.Pattern, grant.Until} {
+	for _, k := range []grant.Kind{grant.Once, grant.Session, grant.Pattern, grant.Until, grant.Always} {
 		d := newDesk(t, []string{"fs.create project://"}, nil)
 		dir := filepath.Join(t.TempDir(), "p")
 		d.must(os.Mkdir(dir, 0o755))

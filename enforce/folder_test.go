@@ -31,7 +31,7 @@ func (d *desk) in(t *testing.T, dir string) *Gate {
 // asked, and in no other that goes by the same name: elsewhere, or put in its
 // place.
 func TestYesIsForItsFolder(t *testing.T) {
-	for _, k := range []grant.Kind{grant.Once, grant.Session, grant.Pattern, grant.Until} {
+	for _, k := range []grant.Kind{grant.Once, grant.Session, grant.Pattern, grant.Until, grant.Always} {
 		d := newDesk(t, []string{"fs.write project://"}, map[string]string{})
 		above := t.TempDir()
 		here, there := filepath.Join(above, "here", "p"), filepath.Join(above, "there", "p")

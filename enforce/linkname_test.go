@@ -163,7 +163,7 @@ func TestYesAfterLink(t *testing.T) {
 	asks := []policy.Layer{{Rules: map[core.Action]policy.Rules{core.FSWrite: {Else: &policy.Outcome{Decision: core.Ask}}}}}
 	known := policy.Link{Root: "project", Path: ".vscode", ToRoot: "project", To: "dot"}
 	before, after := shippedWith(t, policy.Config{Layers: asks}), shippedWith(t, policy.Config{Layers: asks, Links: []policy.Link{known}})
-	for _, k := range []grant.Kind{grant.Once, grant.Session, grant.Pattern, grant.Until} {
+	for _, k := range []grant.Kind{grant.Once, grant.Session, grant.Pattern, grant.Until, grant.Always} {
 		for _, name := range []string{"dot/tasks.json", "v2/tasks.json"} {
 			d := newDesk(t, nil, map[string]string{"dot/tasks.json": "", "v2/tasks.json": ""})
 			write := func(p *policy.Policy) error {

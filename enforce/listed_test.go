@@ -75,28 +75,30 @@ func TestPatternSparesLists(t *testing.T) {
 		},
 		"an old name that isn't asked about": {rulesOf(t, []string{"dotenv"}, core.FSCreate), (*desk).copies, "a b .env", "a", []string{".env"}, []string{"b"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, nil, map[string]string{"x/": ""})
-			for n := range strings.FieldsSeq(c.there) {
-				d.put(n, "there")
-			}
-			d.yes(asked(t, c.do(d, c.policy, c.given), fault.PolicyAsk), grant.Answer{Kind: grant.Pattern, Pattern: "project://**"})
-			for _, n := range c.covered {
-				if err := c.do(d, c.policy, n); err != nil {
-					t.Errorf("%s: %v", n, err)
+		for _, kind := range []grant.Kind{grant.Pattern, grant.Always} {
+			t.Run(string(kind)+" "+name, func(t *testing.T) {
+				d := newDesk(t, nil, map[string]string{"x/": ""})
+				for n := range strings.FieldsSeq(c.there) {
+					d.put(n, "there")
 				}
-			}
-			for _, n := range c.spared {
-				id := asked(t, c.do(d, c.policy, n), fault.PolicyAsk)
-				_, err := d.person.Decide(t.Context(), id, grant.Answer{Kind: grant.Pattern, Pattern: "project://**", Approver: "test"})
-				q, _ := d.person.Question(t.Context(), id)
-				if fault.CodeOf(err) != fault.RequestInvalid || q.Alike() != "" {
-					t.Errorf("%s: %v, alike %q", n, err, q.Alike())
+				d.yes(asked(t, c.do(d, c.policy, c.given), fault.PolicyAsk), grant.Answer{Kind: kind, Pattern: "project://**"})
+				for _, n := range c.covered {
+					if err := c.do(d, c.policy, n); err != nil {
+						t.Errorf("%s: %v", n, err)
+					}
 				}
-				d.yes(id, grant.Answer{}) // it can be approved by itself
-				d.must(c.do(d, c.policy, n))
-			}
-		})
+				for _, n := range c.spared {
+					id := asked(t, c.do(d, c.policy, n), fault.PolicyAsk)
+					_, err := d.person.Decide(t.Context(), id, grant.Answer{Kind: kind, Pattern: "project://**", Approver: "test"})
+					q, _ := d.person.Question(t.Context(), id)
+					if fault.CodeOf(err) != fault.RequestInvalid || q.Alike() != "" {
+						t.Errorf("%s: %v, alike %q", n, err, q.Alike())
+					}
+					d.yes(id, grant.Answer{}) // it can be approved by itself
+					d.must(c.do(d, c.policy, n))
+				}
+			})
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 type approveOptions struct {
 	session     bool
+	always      bool
 	pattern     string
 	until       string
 	yes, asJSON bool
@@ -32,6 +33,7 @@ func newApprove(env *Env) *cobra.Command {
   postern approve k3xq9m2d b7w2m0fa          alike ones on one card
   postern approve --session k3xq9m2d         the identical call, in this session
   postern approve --pattern 'project://src/**' k3xq9m2d
+  postern approve --pattern 'project://src/**' --always k3xq9m2d
   postern approve --until 2h k3xq9m2d        the identical call, in any session`,
 		Long: `shows the whole question on the terminal and takes the answer there; of several
 each, or on one card all, by their numbers. a yes is
@@ -40,8 +42,10 @@ the same session, until the question's deadline; the agent has to call again
 
 --session and --until are for the identical call whatever is there by then,
 --pattern is for the operations asked about on every name that GLOB covers, in
-the same session for 8 hours. what has a code on its card is approved once each
-time; so are, but for the identical call, names of the built-in lists
+the same session for 8 hours; with --always in any session of this agent, for a
+year, until the policy changes or postern revoke takes it back. what has a code
+on its card is approved once each time; so are, but for the identical call,
+names of the built-in lists
 
 TIME is how long, as 30m, 2h or 1d, or when: 18:00, 2026-11-30 18:00; 7 days at
 most. without a terminal --yes stands for the answer: it prints the card and its
@@ -56,6 +60,7 @@ an agent's own shell --yes is refused`,
 	}
 	cmd.Flags().BoolVar(&o.session, "session", false, "for the identical call in this session, 8 hours at most")
 	textFlag(cmd, &o.pattern, "pattern", "GLOB", "for the same operations on what GLOB covers, in this session")
+	cmd.Flags().BoolVar(&o.always, "always", false, "with --pattern, in any session of this agent")
 	textFlag(cmd, &o.until, "until", "TIME", "for the identical call of this agent, until then")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "it is meant, don't ask")
 	textFlag(cmd, &o.code, "code", "CODE", "with --yes, the code that is on the card, where a yes wants one")
@@ -74,10 +79,14 @@ func (o *approveOptions) answer(now time.Time) (grant.Answer, error) {
 	switch {
 	case given > 1:
 		return grant.Answer{}, usage("postern approve", "--session, --pattern and --until exclude each other", "")
+	case o.always && o.pattern == "":
+		return grant.Answer{}, usage("postern approve", "--always goes with --pattern", "")
 	case o.code != "" && !o.yes:
 		return grant.Answer{}, usage("postern approve", "--code goes with --yes; on a terminal it is typed", "")
 	case o.session:
 		return grant.Answer{Kind: grant.Session}, nil
+	case o.always:
+		return grant.Answer{Kind: grant.Always, Pattern: o.pattern}, nil
 	case o.pattern != "":
 		return grant.Answer{Kind: grant.Pattern, Pattern: o.pattern}, nil
 	case o.until != "":

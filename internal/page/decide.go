@@ -55,6 +55,8 @@ func (p *Page) answerOf(f form) (grant.Answer, error) {
 		a.Kind = grant.Session
 	case "pattern":
 		a.Kind, a.Pattern = grant.Pattern, strings.TrimSpace(v.Get("pattern"))
+	case "always":
+		a.Kind, a.Pattern = grant.Always, strings.TrimSpace(v.Get("pattern"))
 	case "until":
 		life, ok := grant.ParseUntil(strings.TrimSpace(v.Get("until")), p.o.Now())
 		if !ok {

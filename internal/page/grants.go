@@ -126,7 +126,7 @@ const shortDigest = 12
 func covers(g *grant.Grant) (all []part) {
 	add := func(name, text string) { all = append(all, part{"field", name, text}) }
 	b := &g.For
-	if g.Kind == grant.Pattern {
+	if g.Pattern != "" {
 		add("tool", "any of "+spell.Name(b.Server))
 		return all
 	}

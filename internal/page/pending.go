@@ -32,7 +32,7 @@ type card struct {
 type wider struct {
 	Who, Server, Actions string
 	Pattern              string // that is proposed, "" where there can be none
-	Until                bool   // the agent has a name
+	Named                bool   // the agent is: what serves other sessions needs that
 }
 
 // part is one of the card's, by a name that the template knows.
@@ -106,7 +106,7 @@ func (p *Page) cardOf(s *session, q *asked) card {
 }
 
 func widerOf(q *asked) *wider {
-	w := &wider{Who: agentName(q.For.Agent), Server: spell.Name(q.For.Server), Actions: q.drawn.Actions, Until: q.For.Agent != ""}
+	w := &wider{Who: agentName(q.For.Agent), Server: spell.Name(q.For.Server), Actions: q.drawn.Actions, Named: q.For.Agent != ""}
 	if p := q.drawn.Pattern; spell.Name(p) == p { // what is sent is what is seen
 		w.Pattern = p
 	}
@@ -123,6 +123,8 @@ func told(g *grant.Grant) string {
 		return "approved once, until " + g.Deadline().Local().Format(time.TimeOnly) + ": " + what(&g.For) + "; a call that waits goes on, else the agent has to call again"
 	case grant.Pattern:
 		return "approved on " + spell.Name(g.Pattern) + " for this session" + until
+	case grant.Always:
+		return "approved on " + spell.Name(g.Pattern) + " for any session" + until
 	case grant.Until:
 		return "approved for any session" + until
 	default:

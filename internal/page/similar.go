@@ -125,7 +125,7 @@ func (p *Page) answer(ctx context.Context, s *session, f form) (*notice, error) 
 	if err != nil {
 		return nil, err
 	}
-	if a.Kind == grant.Pattern || a.Kind == grant.Until {
+	if a.Kind != grant.No && a.Kind != grant.Once && a.Kind != grant.Session {
 		return nil, &fault.Error{Code: fault.RequestInvalid, Op: "answer", Rule: "that is given to one question", Hint: "answer it by itself"}
 	}
 	chosen, err := p.chosen(s, f)

@@ -304,7 +304,7 @@ func TestChanged(t *testing.T) {
 	v := d.form("/", "/decide", q.ID)
 	d.pass(prompt.Deaf)
 	g.put("a", "somebody else's")
-	for _, kind := range []string{"once", "session", "until", "pattern"} {
+	for _, kind := range []string{"once", "session", "until", "pattern", "always"} {
 		v.Set("answer", kind)
 		v.Set("until", "1h")
 		v.Set("pattern", "project://**")

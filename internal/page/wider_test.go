@@ -34,6 +34,8 @@ func TestWider(t *testing.T) {
 		{"pattern", "project://b", ""},
 		{"pattern", "project://[", ""},
 		{"pattern", "other://**", ""},
+		{"always", "", ""},
+		{"always", "project://b", ""},
 		{"until", "", ""},
 		{"until", "", "never"},
 		{"until", "", "8d"},
@@ -58,6 +60,23 @@ func TestWider(t *testing.T) {
 	}
 	if err := g.write("a", "of the pattern"); err != nil {
 		t.Error(err)
+	}
+	if _, err := d.store.Revoke(t.Context(), q.ID, Approver); err != nil {
+		t.Fatal(err)
+	}
+	q = g.asks("a", "always")
+	v = d.form("/", "/decide", q.ID)
+	d.pass(prompt.Deaf)
+	v.Set("answer", "always")
+	v.Set("pattern", "project://**")
+	if text := d.post("/decide", v); !strings.Contains(text, "approved on project://** for any session, until") {
+		t.Error(text)
+	}
+	if all := d.store.Grants(); len(all) != 1 || all[0].Kind != grant.Always || all[0].Life != grant.AlwaysLife {
+		t.Fatalf("%+v", all)
+	}
+	if text := d.get("/grants"); !strings.Contains(text, "on project://** in any session") || !strings.Contains(text, "any of postern") {
+		t.Error(text)
 	}
 	if _, err := d.store.Revoke(t.Context(), q.ID, Approver); err != nil {
 		t.Fatal(err)
@@ -108,7 +127,7 @@ func TestWiderNot(t *testing.T) {
 				t.Fatal(err)
 			}
 			text := d.get("/")
-			if strings.Contains(text, `value="project://src/**"`) != c.pattern || strings.Contains(text, `name="until"`) != c.until {
+			if strings.Contains(text, `value="project://src/**"`) != c.pattern || strings.Contains(text, `name="until"`) != c.until || strings.Contains(text, `value="always"`) != (c.pattern && c.until) {
 				t.Error(text)
 			}
 			coded := prompt.Draw(q).Code != ""
@@ -121,7 +140,7 @@ func TestWiderNot(t *testing.T) {
 			}
 			v := d.form("/", "/decide", q.ID)
 			d.pass(prompt.Deaf)
-			for kind, offered := range map[string]bool{"pattern": c.pattern, "until": c.until} {
+			for kind, offered := range map[string]bool{"pattern": c.pattern, "until": c.until, "always": c.pattern && c.until} {
 				if offered {
 					continue
 				}

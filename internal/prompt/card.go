@@ -43,6 +43,8 @@ type Card struct {
 	Code string
 	// Pattern is what a yes for a pattern would cover; "" where there is none.
 	Pattern string
+	// Named says that the agent has a name: what serves other sessions needs one.
+	Named bool
 	// Actions are those of the question, spelled: a pattern covers no other.
 	Actions string
 }
@@ -72,7 +74,7 @@ const maxSaid = 500
 
 // Draw draws a question.
 func Draw(q *grant.Question) Card {
-	c := Card{Parts: parts(q)}
+	c := Card{Parts: parts(q), Named: q.For.Agent != ""}
 	c.Text = "question " + q.ID + "\n" + Text(c.Parts)
 	sum := sha256.Sum256([]byte(c.Text))
 	c.Digest = hex.EncodeToString(sum[:])

@@ -106,6 +106,7 @@ func TestCardProperties(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	once := grant.Answer{Kind: grant.Once}
 	plain, hard := Card{Pattern: "p://a/**"}, Card{Code: "abcd"}
+	named := Card{Pattern: "p://a/**", Named: true}
 	for _, tc := range []struct {
 		card Card
 		line string
@@ -118,6 +119,12 @@ func TestAnswers(t *testing.T) {
 		{plain, "s", once, grant.Session, true},
 		{plain, "p", once, grant.Pattern, true},
 		{Card{}, "p", once, grant.Once, false},
+		{named, "a", once, grant.Always, true},
+		{plain, "a", once, grant.Once, false},
+		{Card{Named: true}, "a", once, grant.Once, false},
+		{Card{Pattern: "p://**", Named: true}, "a", once, grant.Once, false},
+		{named, "a", grant.Answer{Kind: grant.Session}, grant.Session, false},
+		{hard, "a", once, grant.Once, false},
 		{plain, "n", once, grant.No, true},
 		{plain, "", once, grant.Once, false},
 		{plain, "yn", once, grant.Once, false},

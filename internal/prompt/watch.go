@@ -271,7 +271,8 @@ func (d *Desk) Decide(ctx context.Context, q *grant.Question, a grant.Answer) (*
 // choices is the prompt.
 func (c Card) choices(yes grant.Answer) string {
 	word := map[grant.Kind]string{
-		grant.Once: "once", grant.Session: "this session", grant.Until: "until " + time.Now().Add(yes.Life).Format(time.DateTime), grant.Pattern: "this session on " + spell.Name(yes.Pattern),
+		grant.Once: "once", grant.Session: "this session", grant.Until: "until " + time.Now().Add(yes.Life).Format(time.DateTime),
+		grant.Pattern: "this session on " + spell.Name(yes.Pattern), grant.Always: "any session on " + spell.Name(yes.Pattern),
 	}[yes.Kind]
 	switch {
 	case c.Code != "":
@@ -279,7 +280,11 @@ func (c Card) choices(yes grant.Answer) string {
 	case yes.Kind != grant.Once:
 		return "y yes, " + word + " · n no · l later: "
 	case c.oneKey() != "":
-		return "y yes, once · s the same call, this session · p " + c.Actions + " on " + spell.Name(c.oneKey()) + ", this session · n no · l later: "
+		always := ""
+		if c.Named {
+			always = " · a that in any session"
+		}
+		return "y yes, once · s the same call, this session · p " + c.Actions + " on " + spell.Name(c.oneKey()) + ", this session" + always + " · n no · l later: "
 	}
 	return "y yes, once · s the same call, this session · n no · l later: "
 }
@@ -318,6 +323,8 @@ func (c Card) answer(line string, yes grant.Answer) (grant.Answer, bool) {
 		return grant.Answer{Kind: grant.Session}, true
 	case line == "p" && c.oneKey() != "":
 		return grant.Answer{Kind: grant.Pattern, Pattern: c.oneKey()}, true
+	case line == "a" && c.oneKey() != "" && c.Named:
+		return grant.Answer{Kind: grant.Always, Pattern: c.oneKey()}, true
 	}
 	return yes, false
 }

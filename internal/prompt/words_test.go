@@ -17,9 +17,14 @@ import (
 func TestChoices(t *testing.T) {
 	once := grant.Answer{Kind: grant.Once}
 	c := Draw(question())
+	if got := c.choices(once); got != "y yes, once · s the same call, this session · p fs.write on project://src/**, this session · a that in any session · n no · l later: " {
+		t.Error(got)
+	}
+	c.Named = false
 	if got := c.choices(once); got != "y yes, once · s the same call, this session · p fs.write on project://src/**, this session · n no · l later: " {
 		t.Error(got)
 	}
+	c.Named = true
 	for _, none := range []string{"", "project://**"} {
 		c.Pattern = none
 		if got := c.choices(once); got != "y yes, once · s the same call, this session · n no · l later: " {

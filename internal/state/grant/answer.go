@@ -16,7 +16,7 @@ import (
 // Answer is what a person says.
 type Answer struct {
 	Kind     Kind
-	Pattern  string        // of Pattern: root://glob
+	Pattern  string        // of Pattern and Always: root://glob
 	Life     time.Duration // of Until
 	Approver string        // how it was said, as "terminal"
 	Shown    string        // digest of the card that was shown
@@ -115,7 +115,7 @@ func (s *Store) open(id string) (*Question, string, error) {
 func (s *Store) granted(q *Question, a Answer, now Moment) (*Grant, error) {
 	g := &Grant{
 		ID: q.ID, Corr: q.Corr, Kind: a.Kind, For: q.For, Given: now,
-		Approver: a.Approver, Shown: a.Shown, Pattern: a.Pattern, Covers: q.covers(),
+		Approver: a.Approver, Shown: a.Shown, Covers: q.covers(),
 	}
 	switch a.Kind {
 	case No:
@@ -126,7 +126,9 @@ func (s *Store) granted(q *Question, a Answer, now Moment) (*Grant, error) {
 	case Session:
 		g.Life = SessionLife
 	case Pattern:
-		g.Life, g.Covers = SessionLife, "any tool"
+		g.Pattern, g.Life, g.Covers = a.Pattern, SessionLife, "any tool"
+	case Always:
+		g.Pattern, g.Life, g.Covers = a.Pattern, AlwaysLife, "any tool"
 	case Until:
 		g.Life = a.Life
 	}
@@ -151,16 +153,16 @@ func (g *Grant) mayNot() string {
 	switch {
 	case g.Kind == Once:
 		return ""
-	case g.Kind != Session && g.Kind != Pattern && g.Kind != Until:
+	case g.Kind != Session && g.Kind != Pattern && !g.Kind.outlives():
 		return "there is no such kind of approval"
 	case g.For.Destructive():
 		return eachTime
-	case g.Kind == Pattern && g.For.Private:
-		return "no pattern may cover a name of the built-in lists"
-	case g.Kind == Pattern:
-		return g.patternRule()
-	case g.Kind == Until && g.For.Agent == "":
+	case g.Kind.outlives() && g.For.Agent == "":
 		return "the door names no agent, so it can be approved for its session only"
+	case g.Kind.patterned() && g.For.Private:
+		return "no pattern may cover a name of the built-in lists"
+	case g.Kind.patterned():
+		return g.patternRule()
 	case g.Kind == Until && (g.Life <= 0 || g.Life > MaxUntil):
 		return "the time must lie in the next 7 days"
 	}
@@ -234,6 +236,8 @@ func (g *Grant) Reach() string {
 		return "this call in its session"
 	case Pattern:
 		return "on " + spell.Name(g.Pattern) + " in its session"
+	case Always:
+		return "on " + spell.Name(g.Pattern) + " in any session"
 	case Until:
 		return "this call in any session"
 	default:

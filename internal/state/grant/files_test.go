@@ -63,7 +63,7 @@ func TestHarmedFiles(t *testing.T) {
 		path := w.path("pending", files(t, w.path("pending"))[0])
 		yes := rapid.Bool().Draw(rt, "a yes")
 		if yes {
-			w.decide(q, rapid.SampledFrom([]Kind{Once, Session, Until}).Draw(rt, "kind"))
+			w.decide(q, rapid.SampledFrom([]Kind{Once, Session, Until, Always}).Draw(rt, "kind"))
 			path = w.path("grants", q.ID)
 		}
 		harmed(rt, path, theirs)

@@ -19,7 +19,7 @@ import (
 // TestOtherFolder: no kind of yes is for a name of the same spelling in another
 // folder, and each is for the one that it was given for.
 func TestOtherFolder(t *testing.T) {
-	for _, kind := range []Kind{Once, Session, Pattern, Until} {
+	for _, kind := range []Kind{Once, Session, Pattern, Until, Always} {
 		b := write1()
 		b.Roots = []Root{{"project", "/a/p", "1:2"}}
 		w := newWorld(t)

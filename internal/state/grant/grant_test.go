@@ -153,7 +153,7 @@ func TestKinds(t *testing.T) {
 		"both": both, "create": create, "policy": policy, "secret": secret, "deletes": deletes,
 	}
 	for kind, serves := range map[Kind]string{
-		Session: "later", Until: "later session", Pattern: "later other sibling", Once: "",
+		Session: "later", Until: "later session", Pattern: "later other sibling", Always: "later other sibling session", Once: "",
 	} {
 		w := newWorld(t)
 		q := w.ask(write1())
@@ -192,10 +192,15 @@ func TestRefusedKinds(t *testing.T) {
 		"pattern, not valid":   {func(*Binding) {}, Answer{Kind: Pattern, Pattern: "project://{a,b}"}},
 		"pattern, empty":       {func(*Binding) {}, Answer{Kind: Pattern}},
 		"until, nobody":        {func(b *Binding) { b.Agent = "" }, Answer{Kind: Until, Life: time.Hour}},
+		"always, runtime":      {func(b *Binding) { b.Class = "runtime" }, Answer{Kind: Always, Pattern: "project://**"}},
+		"always, a secret":     {func(b *Binding) { b.Private = true }, Answer{Kind: Always, Pattern: "project://**"}},
+		"always, elsewhere":    {func(*Binding) {}, Answer{Kind: Always, Pattern: "project://docs/**"}},
+		"always, no pattern":   {func(*Binding) {}, Answer{Kind: Always}},
+		"always, nobody":       {func(b *Binding) { b.Agent = "" }, Answer{Kind: Always, Pattern: "project://**"}},
 		"until, no time":       {func(*Binding) {}, Answer{Kind: Until}},
 		"until, too long":      {func(*Binding) {}, Answer{Kind: Until, Life: MaxUntil + 1}},
 		"no kind":              {func(*Binding) {}, Answer{}},
-		"another kind":         {func(*Binding) {}, Answer{Kind: "always"}},
+		"another kind":         {func(*Binding) {}, Answer{Kind: "forever"}},
 	} {
 		w := newWorld(t)
 		b := write1()
@@ -243,7 +248,7 @@ func TestUnshownOnce(t *testing.T) {
 		if !q.WantsCode() {
 			t.Error("no code")
 		}
-		for _, a := range []Answer{{Kind: Session}, {Kind: Until, Life: time.Hour}, {Kind: Pattern, Pattern: "project://**"}} {
+		for _, a := range []Answer{{Kind: Session}, {Kind: Until, Life: time.Hour}, {Kind: Pattern, Pattern: "project://**"}, {Kind: Always, Pattern: "project://**"}} {
 			_, err := w.store.Decide(t.Context(), q.ID, a)
 			wantCode(t, err, fault.RequestInvalid)
 		}
@@ -361,7 +366,7 @@ func TestNo(t *testing.T) {
 
 func TestRevoke(t *testing.T) {
 	w := newWorld(t)
-	for _, kind := range []Kind{Once, Session, Pattern, Until} {
+	for _, kind := range []Kind{Once, Session, Pattern, Until, Always} {
 		b := write1()
 		b.Arguments = string(kind)
 		q := w.ask(b)
@@ -396,22 +401,22 @@ func TestRevoke(t *testing.T) {
 
 // TestClocks: whatever is done to a clock, nothing holds for longer.
 func TestClocks(t *testing.T) {
-	kinds := []Kind{Once, Session, Until}
-	life := map[Kind]time.Duration{Once: testLife, Session: SessionLife, Until: time.Hour}
+	kinds := []Kind{Once, Session, Until, Always}
+	life := map[Kind]time.Duration{Once: testLife, Session: SessionLife, Until: time.Hour, Always: AlwaysLife}
 	for name, tc := range map[string]struct {
 		do func(*testClock, time.Duration)
 		ok map[Kind]bool
 	}{
-		"just before":          {func(c *testClock, d time.Duration) { c.pass(d - time.Second) }, map[Kind]bool{Once: true, Session: true, Until: true}},
+		"just before":          {func(c *testClock, d time.Duration) { c.pass(d - time.Second) }, map[Kind]bool{Once: true, Session: true, Until: true, Always: true}},
 		"over":                 {func(c *testClock, d time.Duration) { c.pass(d) }, nil},
 		"over and set back":    {func(c *testClock, d time.Duration) { c.pass(d); c.set(c.wall.Add(-d)) }, nil},
 		"set back before it":   {func(c *testClock, d time.Duration) { c.pass(d); c.set(c.wall.Add(-3 * d)) }, nil},
 		"set forward":          {func(c *testClock, d time.Duration) { c.set(c.wall.Add(d)) }, nil},
-		"set back at once":     {func(c *testClock, _ time.Duration) { c.set(c.wall.Add(-time.Hour)) }, map[Kind]bool{Once: true, Session: true, Until: true}},
-		"another boot":         {func(c *testClock, _ time.Duration) { c.pass(time.Second); c.reboot() }, map[Kind]bool{Session: true, Until: true}},
+		"set back at once":     {func(c *testClock, _ time.Duration) { c.set(c.wall.Add(-time.Hour)) }, map[Kind]bool{Once: true, Session: true, Until: true, Always: true}},
+		"another boot":         {func(c *testClock, _ time.Duration) { c.pass(time.Second); c.reboot() }, map[Kind]bool{Session: true, Until: true, Always: true}},
 		"another boot, over":   {func(c *testClock, d time.Duration) { c.pass(d); c.reboot() }, nil},
 		"another boot, before": {func(c *testClock, _ time.Duration) { c.set(c.wall.Add(-time.Hour)); c.reboot() }, nil},
-		"the same boot, no id": {func(c *testClock, _ time.Duration) { c.up = time.Second }, map[Kind]bool{Session: true, Until: true}},
+		"the same boot, no id": {func(c *testClock, _ time.Duration) { c.up = time.Second }, map[Kind]bool{Session: true, Until: true, Always: true}},
 		"another boot, a bit":  {func(c *testClock, _ time.Duration) { c.set(c.wall.Add(-3 * time.Second)); c.reboot() }, nil},
 		"another boot, set back": {func(c *testClock, d time.Duration) {
 			c.pass(d / 2)

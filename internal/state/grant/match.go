@@ -20,17 +20,19 @@ func (g *Grant) covers(b *Binding, p *prints) bool {
 	case Until:
 		return !b.Destructive() && b.Agent != "" && g.prints().anySession == p.anySession
 	case Pattern:
-		return g.matches(b)
+		return g.For.Asker == b.Asker && g.matches(b)
+	case Always:
+		return b.Agent != "" && g.For.ofAgent() == b.ofAgent() && g.matches(b)
 	case No:
 	}
 	return false
 }
 
 // matches reports whether a pattern covers every name of the call and every
-// operation that is asked about. The subject, the server and the policy are
-// those of the question.
+// operation that is asked about. The server and the policy are those of the
+// question.
 func (g *Grant) matches(b *Binding) bool {
-	if b.Destructive() || b.Private || b.More > 0 || g.For.Asker != b.Asker || g.For.Server != b.Server || g.For.Policy != b.Policy || !g.within(b) {
+	if b.Destructive() || b.Private || b.More > 0 || g.For.Server != b.Server || g.For.Policy != b.Policy || !g.within(b) {
 		return false
 	}
 	for _, o := range b.Operations {
@@ -67,7 +69,7 @@ func (g *Grant) allows(action string) bool {
 
 // Reaches reports whether a yes to a look at a folder is one for this name beneath
 // it too: of a pattern only where it names it.
-func (g *Grant) Reaches(resource string) bool { return g.Kind != Pattern || g.names(resource) }
+func (g *Grant) Reaches(resource string) bool { return !g.Kind.patterned() || g.names(resource) }
 
 func (g *Grant) names(resource string) bool {
 	root, text, ok := strings.Cut(g.Pattern, "://")

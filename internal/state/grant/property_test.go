@@ -88,9 +88,9 @@ func (m *model) decide() {
 	if !ok {
 		return
 	}
-	kind := rapid.SampledFrom([]Kind{Once, Once, Once, Session, Until, No}).Draw(m.t, "kind")
+	kind := rapid.SampledFrom([]Kind{Once, Once, Once, Session, Until, Always, No}).Draw(m.t, "kind")
 	err, dead := m.try(func() error {
-		_, err := m.store.Decide(context.Background(), id, Answer{Kind: kind, Life: time.Minute, Approver: "x"})
+		_, err := m.store.Decide(context.Background(), id, Answer{Kind: kind, Life: time.Minute, Approver: "x", Pattern: "project://src/**"})
 		return err
 	})
 	_, answered := m.kind[id]

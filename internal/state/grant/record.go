@@ -26,6 +26,9 @@ type Asker struct {
 	Source  string `json:"source"`
 }
 
+// ofAgent is the same for every session of the agent.
+func (a Asker) ofAgent() Asker { return Asker{Agent: a.Agent, Source: a.Source} }
+
 // Operation is something that the policy asks about.
 type Operation struct {
 	Action   string `json:"action"`
@@ -128,7 +131,7 @@ func (b *Binding) sameCall() string {
 // anySession is the same for every session of the agent.
 func (b *Binding) anySession() string {
 	c := *b
-	c.Session, c.Host, c.Process = "", false, ""
+	c.Asker = b.ofAgent()
 	return c.sameCall()
 }
 
@@ -147,7 +150,14 @@ const (
 	Session Kind = "session" // the identical call, in this session
 	Pattern Kind = "pattern" // these operations on names that match, in this session
 	Until   Kind = "until"   // the identical call of the agent, in any session
+	Always  Kind = "always"  // the operations and names of a pattern, in any session of the agent
 )
+
+// patterned reports whether such a yes is for what its pattern covers.
+func (k Kind) patterned() bool { return k == Pattern || k == Always }
+
+// outlives reports whether such a yes serves other sessions than its own.
+func (k Kind) outlives() bool { return k == Until || k == Always }
 
 // Question is what a person is asked.
 type Question struct {
@@ -190,7 +200,7 @@ type Grant struct {
 	Corr     string        `json:"corr"`
 	Kind     Kind          `json:"kind"`
 	For      Binding       `json:"for"`
-	Pattern  string        `json:"pattern,omitempty"` // root://glob
+	Pattern  string        `json:"pattern,omitempty"` // of Pattern and Always: root://glob
 	Given    Moment        `json:"given"`
 	Life     time.Duration `json:"life"`
 	Approver string        `json:"approver"`

@@ -28,9 +28,10 @@ const (
 	// agree to.
 	MaxQuestion = 128 << 10
 	// SessionLife is how long a yes for a session or a pattern holds at most,
-	// MaxUntil the longest that a person can give.
+	// MaxUntil the longest that a person can give, AlwaysLife how long always is.
 	SessionLife = 8 * time.Hour
 	MaxUntil    = 7 * 24 * time.Hour
+	AlwaysLife  = 365 * 24 * time.Hour
 	// NoLife is how long an identical question is answered by the last no.
 	NoLife = time.Minute
 	// NoesInRow of a person pause an agent.

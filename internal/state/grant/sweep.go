@@ -51,7 +51,7 @@ func (s *Store) sweep(ctx context.Context) {
 		case err != nil: // it is no grant; a person may want to see it
 		case s.over(g, now):
 			s.lapse(g, Timeout)
-		case g.For.Process != "" && !alive[g.For.Process] && g.Kind != Until:
+		case g.For.Process != "" && !alive[g.For.Process] && !g.Kind.outlives():
 			s.lapse(g, "its session has ended")
 		}
 	}
