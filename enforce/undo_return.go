@@ -100,15 +100,13 @@ func (r returning) entry(from *pathguard.Name, to pathguard.Name, leads bool) er
 }
 
 // ownOnly reports that a denial is a person's, of the name and not of what a link has
-// beneath it. Such a denial hides what the lists have there, and a list is about every
-// action: one that is let through still tells.
+// beneath it.
 func (r returning) ownOnly(a core.Action, to pathguard.Name, leads bool) bool {
 	v := r.then.Evaluate(core.Request{Action: a, Resource: to.Resource()})
 	if v.Decision != core.Deny || v.Reason.Builtin != "" {
 		return false
 	}
-	v = r.then.Evaluate(core.Request{Action: core.FSList, Resource: to.Resource(), Link: leads})
-	return v.Decision != core.Deny || v.Reason.Builtin == ""
+	return !leads || r.then.Evaluate(core.Request{Action: a, Resource: to.Resource(), Link: true}).Reason.Builtin == ""
 }
 
 func protectedThen(to pathguard.Name, leads, kept bool) error {

@@ -102,6 +102,7 @@ func TestReturnedKeptLink(t *testing.T) {
 		"a list beneath it":            {link: ".claude"},
 		"a list beneath it and create": {link: ".claude", then: create},
 		"a list beneath it and both":   {link: ".claude", then: both},
+		"a list beneath it and folder": {link: ".claude", then: deny("d/**")},
 		"of a list":                    {link: ".env"},
 		"of a list and folder":         {link: ".env", then: deny("d/**")},
 		"of a list and both":           {link: ".env", then: both},

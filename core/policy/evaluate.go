@@ -77,7 +77,7 @@ func (p *Policy) Evaluate(r core.Request) core.Verdict {
 	if q.kind == kindFile {
 		v.List, v.Class = p.belongs(&q, v.Reason)
 	}
-	if r.Link && q.kind == kindFile && v.Decision != core.Deny {
+	if r.Link && q.kind == kindFile && contained {
 		return p.asLink(&q, v)
 	}
 	return v

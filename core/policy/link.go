@@ -157,10 +157,13 @@ func (p *Policy) near(q *query) *rule {
 
 // asLink decides about a link that gets the name. What lies beneath the name is
 // then judged where the link leads, so no rule that would decide more strictly
-// there may be about it.
+// there may be about it. The lists speak before a person, of a denial too.
 func (p *Policy) asLink(q *query, v core.Verdict) core.Verdict {
+	if v.Reason.Builtin != "" {
+		return v
+	}
 	r := p.near(q)
-	for i := 0; r == nil && i < len(p.layers); i++ {
+	for i := 0; r == nil && v.Decision != core.Deny && i < len(p.layers); i++ {
 		r = p.layers[i].above(q, v.Decision)
 	}
 	if r != nil {

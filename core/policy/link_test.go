@@ -89,6 +89,21 @@ func TestLinkNames(t *testing.T) {
 	}
 }
 
+// TestListsBeforeAPerson: of a link that a person denies too, a list that goes on
+// from its name is told; of another thing, and of another name, the person's rule is.
+func TestListsBeforeAPerson(t *testing.T) {
+	p := compiled(t, Config{Roots: []Root{{Name: "r"}}, Layers: []Layer{{Deny: []Pattern{{Text: "d/**"}}}}})
+	for name, want := range map[string]string{"d/.claude": "agents", "d/etc": "autostart", "d/x": "", "d/.env": "dotenv"} {
+		v, plain := asked(p, core.FSCreate, "r", name, true), asked(p, core.FSCreate, "r", name, false)
+		if v.Decision != core.Deny || plain.Decision != core.Deny || v.Reason.Builtin != want {
+			t.Errorf("%s: %+v, not a link %+v", name, v, plain)
+		}
+		if name == "d/.claude" && plain.Reason.Builtin != "" {
+			t.Errorf("%s, not a link: %+v", name, plain)
+		}
+	}
+}
+
 // TestLinkLoosensNothing: whatever a link leads to that may be changed there, no
 // name through it is one that the lists would have denied.
 func TestLinkLoosensNothing(t *testing.T) {
