@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
@@ -22,6 +23,9 @@ type entry struct {
 	anyway string
 	home   string
 	except string
+
+	everywhere []rule         // those for every root
+	excepted   []glob.Pattern // one for all
 }
 
 const (
@@ -32,8 +36,14 @@ const (
 	nested = "**/.*/**/.claude/**\n**/.*/**/.cursor/**\n**/.*/**/.roo/**\n**/.*/**/.continue/**\n**/.*/**/.amazonq/**\n**/.*/**/.clinerules/**"
 )
 
-// secrets is the built-in list that is denied for every action.
-func secrets() []entry {
+// The built-in lists, compiled once: they are most of what a policy is made of.
+var (
+	secrets      = sync.OnceValue(func() []entry { return ready(secretEntries()) })
+	runsByItself = sync.OnceValue(func() []entry { return ready(runningEntries()) })
+)
+
+// secretEntries is the built-in list that is denied for every action.
+func secretEntries() []entry {
 	return []entry{
 		{
 			name: "dotenv", anyway: "**/.env\n**/.env.*",
@@ -59,9 +69,9 @@ func secrets() []entry {
 	}
 }
 
-// runsByItself is the built-in list that is denied for everything but read,
+// runningEntries is the built-in list that is denied for everything but read,
 // list and watch: a program reads these files without being told to.
-func runsByItself() []entry {
+func runningEntries() []entry {
 	return []entry{
 		{
 			// commondir and gitdir make a repository take its configuration and
@@ -188,22 +198,28 @@ func (p *Policy) secret(file core.Resource, all bool) string {
 	return r.reason.Builtin
 }
 
+// ready compiles what each entry says of every root.
+func ready(list []entry) []entry {
+	for i := range list {
+		e := &list[i]
+		for _, x := range lines(e.except) {
+			p, _ := glob.Compile(x)
+			e.excepted = append(e.excepted, p)
+		}
+		for _, text := range slices.Concat(lines(e.anyway), lines(e.home)) {
+			e.everywhere = append(e.everywhere, builtin(e.name, "", text, text, e.excepted))
+		}
+	}
+	return list
+}
+
 // rules returns the entry's rules for these roots.
 func (e entry) rules(c Config) []rule {
-	var out []rule
-	var except []glob.Pattern // one for all
-	for _, x := range lines(e.except) {
-		p, _ := glob.Compile(x)
-		except = append(except, p)
-	}
-	for _, text := range lines(e.anyway) {
-		out = append(out, builtin(e.name, "", text, text, except))
-	}
-	for _, text := range lines(e.home) {
-		out = append(out, builtin(e.name, "", text, text, except))
-		for _, r := range c.Roots {
-			for _, home := range r.Homes {
-				out = append(out, builtin(e.name, r.Name, home+"/"+text, text, except))
+	out := slices.Clone(e.everywhere)
+	for _, r := range c.Roots {
+		for _, home := range r.Homes {
+			for _, text := range lines(e.home) {
+				out = append(out, builtin(e.name, r.Name, home+"/"+text, text, e.excepted))
 			}
 		}
 	}

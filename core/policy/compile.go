@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
@@ -25,7 +26,7 @@ type Policy struct {
 	links   []known
 	ifMatch actionSet
 	confirm actionSet
-	version string
+	version func() string // is asked for less often than a decision
 }
 
 type layer struct {
@@ -84,7 +85,7 @@ func Compile(c Config) (*Policy, error) {
 		return nil, on.err
 	}
 	p.require(c)
-	p.version = version(p, c)
+	p.version = sync.OnceValue(func() string { return version(p) })
 	return p, nil
 }
 

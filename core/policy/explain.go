@@ -68,15 +68,15 @@ func (l *layer) all(q *query, out []core.Reason) []core.Reason {
 // and the order of rules and layers do not change it. Nor do links, which are
 // asked about at each request and only deny: whoever makes one voids no answer.
 func (p *Policy) Version() string {
-	if p == nil {
+	if p == nil || p.version == nil {
 		return ""
 	}
-	return p.version
+	return p.version()
 }
 
-func version(p *Policy, c Config) string {
+func version(p *Policy) string {
 	var parts []string
-	for _, r := range c.Roots {
+	for _, r := range p.roots {
 		parts = append(parts, line("root", r.Name, r.Alias, strconv.FormatBool(r.ReadOnly)))
 	}
 	parts = append(parts, line("require", strconv.Itoa(int(p.ifMatch)), strconv.Itoa(int(p.confirm))))

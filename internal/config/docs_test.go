@@ -83,7 +83,7 @@ func TestDocumentedPoliciesLoad(t *testing.T) {
 // core/policy; -update writes them. What they say is what the policy does.
 func TestBuiltinListsAreDocumented(t *testing.T) {
 	page := policyDocs(t)
-	for _, list := range []string{"secrets", "runsByItself"} {
+	for _, list := range []string{"secretEntries", "runningEntries"} {
 		mark := "<!-- " + list + " -->\n"
 		before, rest, ok := strings.Cut(page, mark)
 		got, after, ok2 := strings.Cut(rest, "<!-- end -->")

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -63,20 +64,27 @@ func addWay(c *policy.Config, tops []top, w links.Way, entry string) {
 func (l *loader) finder(tops []top, places []policy.Protected) *finder {
 	fallback := policy.Default()
 	// Lifted or not: what belongs to an entry that is lifted is known by links too.
-	lists, _ := policy.Compile(policy.Config{Roots: l.roots, Fallback: &fallback, Protected: places}) // an error is told of the policy itself
+	of := policy.Config{Roots: l.roots, Fallback: &fallback, Protected: sorted(places)}
 	same := func(a, b top) bool {
 		return a.name == b.name && slices.Equal(a.dirs, b.dirs) && slices.Equal(a.mounts, b.mounts)
 	}
-	if l.before != nil && l.before.of == lists.Version() && slices.EqualFunc(l.before.tops, tops, same) {
+	if l.before != nil && reflect.DeepEqual(l.before.of, of) && slices.EqualFunc(l.before.tops, tops, same) {
 		return l.before
 	}
+	lists, _ := policy.Compile(of) // an error is told of the policy itself
 	f := newFinder(tops, l.now, func(root, rel string) bool {
 		return lists.Evaluate(core.Request{Action: core.FSRead, Resource: core.File(root, rel), Link: true}).Reason.Builtin != ""
 	})
-	if f.of = lists.Version(); l.before != nil {
+	if f.of = of; l.before != nil {
 		f.last = l.before.last
 	}
 	return f
+}
+
+func sorted(places []policy.Protected) []policy.Protected {
+	return slices.SortedFunc(slices.Values(places), func(a, b policy.Protected) int {
+		return cmp.Or(cmp.Compare(a.Root, b.Root), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Below, b.Below))
+	})
 }
 
 // top is a root by its spellings, and the mount points beneath it that may be entered.

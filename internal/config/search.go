@@ -46,7 +46,7 @@ type place struct{ root, rel string }
 type finder struct {
 	tops   []top
 	now    func() time.Time
-	of     string // the version of the lists
+	of     policy.Config // what the lists are made from
 	lists  func(root, rel string) bool
 	judged map[place]bool // what the lists say of names: they don't change
 	read   map[place]*folder
