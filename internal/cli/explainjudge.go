@@ -328,8 +328,8 @@ func (x *explanation) needed(ctx context.Context, asked []core.Request) []advice
 			asked = without
 		}
 	}
-	_, steps, _ := x.edited(asked)
-	return steps
+	e, steps, _ := x.edited(asked)
+	return append(steps, e.Examples()...)
 }
 
 // whole reports whether a call about that name is about all beneath it.

@@ -59,7 +59,7 @@ func (x *explanation) fromRecord(base advice.Step) []advice.Step {
 	if m := regexp.MustCompile(builtinRule).FindStringSubmatch(x.told.Reason); m != nil && x.w != nil {
 		e := advice.NewEditor(x.w.live.Current())
 		step, _ := e.Lift(m[1])
-		return []advice.Step{step}
+		return append([]advice.Step{step}, e.Examples()...)
 	}
 	if at, ok := placeOf(x.told.Reason); ok {
 		return []advice.Step{{

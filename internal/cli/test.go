@@ -140,7 +140,7 @@ func (out *testJSON) try(env *Env, file string, named bool) error {
 				out.add(t)
 			}
 		}
-		if n == 0 {
+		if n == 0 && only != "" {
 			fmt.Fprintf(env.Err, "warning: %s has no examples\n", textsafe.Name(f))
 		}
 	}

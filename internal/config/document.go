@@ -22,6 +22,7 @@ type document struct {
 	settings []func(*merge)
 	examples []example
 	tried    []Tried
+	stated   []Example // what of them is tried
 	later    []func(roots []policy.Root)
 	idle     []string // keys that it states and nothing heeds yet
 	written  int      // bytes of its patterns

@@ -154,6 +154,7 @@ func (f *document) try(p *policy.Policy, roots []policy.Root, refuse bool) {
 		var t Tried
 		for _, resource := range f.exemplars(x, roots) {
 			x.req.Resource = resource
+			f.stated = append(f.stated, Example{f.pos(x.node), x.req, x.want})
 			t = Tried{Pos: f.pos(x.node), Request: x.req, Want: x.want, Verdict: p.Evaluate(x.req), Resource: x.text}
 			if !t.OK() {
 				break
@@ -164,7 +165,8 @@ func (f *document) try(p *policy.Policy, roots []policy.Root, refuse bool) {
 		}
 		f.tried = append(f.tried, t)
 		if !t.OK() && refuse {
-			f.fail(x.node, "the example says %v, the policy decides %v: %v", t.Want, t.Verdict.Decision, t.Verdict.Reason)
+			f.failWith(x.node, "change the rule, or the example if the new decision is meant; postern test tries all of them",
+				"the example says %v, the policy decides %v: %v", t.Want, t.Verdict.Decision, t.Verdict.Reason)
 		}
 	}
 }

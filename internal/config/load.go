@@ -212,10 +212,14 @@ func (l *loader) compile() {
 	fallback := policy.Default()
 	c := policy.Config{Roots: l.roots, Fallback: &fallback, Protected: l.protected()}
 	l.addLinks(&c)
+	var examples []Example
+	var lifts []int
 	for _, d := range l.docs {
 		c.Layers, c.Lift = append(c.Layers, d.layer), append(c.Lift, d.lift...)
+		lifts = append(lifts, len(c.Lift))
 		if len(d.examples) > 0 {
 			d.try(l.compiled(c), l.roots, !l.trying)
+			examples = append(examples, d.stated...)
 		}
 		for _, apply := range d.settings {
 			apply(&settings)
@@ -223,7 +227,7 @@ func (l *loader) compile() {
 	}
 	l.tell()
 	l.out.Policy = l.compiled(c)
-	l.out.parts = Parts{Config: c, Files: l.out.Files, Lifting: l.lifting()}
+	l.out.parts = Parts{Config: c, Files: l.out.Files, Lifting: l.lifting(), Lifts: lifts, Examples: examples}
 	l.out.Settings = settings.Settings
 }
 

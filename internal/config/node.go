@@ -42,6 +42,14 @@ func (d *decoder) fail(n *yaml.Node, format string, args ...any) {
 	}
 }
 
+// failWith is fail with what to do about it.
+func (d *decoder) failWith(n *yaml.Node, next, format string, args ...any) {
+	before := len(d.problems)
+	if d.fail(n, format, args...); len(d.problems) > before {
+		d.problems[before].next = next
+	}
+}
+
 func (d *decoder) failAt(line, column int, message string) {
 	if len(d.problems) >= maxKept {
 		return

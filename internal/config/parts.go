@@ -18,11 +18,25 @@ type Parts struct {
 	Files []string
 	// Lifting are those that have allow_sensitive.
 	Lifting []string
+	// Lifts is how many entries are lifted by each file and those before it.
+	Lifts []int
+	// Examples are what the files say that they decide, file by file. Each is about
+	// the layers up to its own.
+	Examples []Example
+}
+
+// Example is a decision that a policy says it makes. One that is about several
+// resources is there for each.
+type Example struct {
+	Pos     core.Position
+	Request core.Request
+	Want    core.Decision
 }
 
 // Parts returns a copy of the parts that may be changed.
 func (c *Config) Parts() Parts {
-	p := Parts{c.parts.Config, slices.Clone(c.parts.Files), slices.Clone(c.parts.Lifting)}
+	p := c.parts
+	p.Files, p.Lifting, p.Lifts = slices.Clone(p.Files), slices.Clone(p.Lifting), slices.Clone(p.Lifts)
 	p.Roots, p.Lift = slices.Clone(p.Roots), slices.Clone(p.Lift)
 	p.Layers = slices.Clone(p.Layers)
 	for i := range p.Layers {

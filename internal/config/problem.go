@@ -84,8 +84,8 @@ func invalid(problems []Problem) error {
 		return cmp.Or(cmp.Compare(a.Pos.File, b.Pos.File), cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
 	})
 	next := "correct the file; postern status reads it again"
-	if len(problems) == 1 && problems[0].next != "" {
-		next = problems[0].next
+	if own := problems[0].next; own != "" && !slices.ContainsFunc(problems, func(p Problem) bool { return p.next != own }) {
+		next = own
 	}
 	return &fault.Error{
 		Code: fault.ConfigInvalid, Op: "policy", Resource: problems[0].Pos.File,

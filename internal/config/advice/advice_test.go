@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
 	"pgregory.net/rapid"
 
@@ -90,5 +91,57 @@ func TestLift(t *testing.T) {
 		if s, ok := e.Lift(entry); ok || s.Kind != InNothing {
 			t.Errorf("%s: %+v", entry, s)
 		}
+	}
+}
+
+// TestExamples: a change that makes an example wrong comes with what to do about
+// it, in each file that has one; a change that makes none wrong comes alone.
+func TestExamples(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	const examples = "examples:\n  - { fs.write: \"project://a.txt\", decision: allow }\n  - { fs.read: \"project://.env\", decision: deny }\n"
+	system := write("system.yaml", "version: 1\n"+examples)
+	project := write("ws/.postern/policy.yaml", "version: 1\n"+examples)
+	for name, user := range map[string]string{"with a file": "version: 1\n" + examples, "with a new one": ""} {
+		t.Run(name, func(t *testing.T) {
+			o := config.Options{Dirs: []string{filepath.Join(dir, "ws")}, WorkDir: dir, SystemFile: system, Env: func(k string) string {
+				return map[string]string{"XDG_CONFIG_HOME": filepath.Join(dir, "home")}[k]
+			}}
+			_ = os.Remove(filepath.Join(dir, "home/postern/policy.yaml"))
+			want := []Step{{File: project, Kind: InProject, Line: 4, Column: 5, Remove: true}}
+			if user != "" {
+				want = append([]Step{{File: write("home/postern/policy.yaml", user), Kind: InPolicy, Line: 4, Column: 5, Put: "decision: allow"}}, want...)
+			}
+			c, err := config.Load(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := NewEditor(c)
+			if s, ok := e.Lift("git"); !ok || e.Examples() != nil {
+				t.Errorf("%+v, %+v", s, e.Examples())
+			}
+			if _, ok := e.Lift("dotenv"); !ok {
+				t.Error("not lifted")
+			}
+			got := e.Examples()
+			for i := range got {
+				if got[i].Text == "" {
+					t.Errorf("%+v says nothing", got[i])
+				}
+				got[i].Text = ""
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff) // the system's file is about no later one
+			}
+		})
 	}
 }

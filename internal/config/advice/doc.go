@@ -8,7 +8,7 @@
 //
 // What is proposed for a policy was tried: the amended policy is compiled and
 // asked again, so the steps together lead to the decision that they promise or
-// say that they don't. Nothing is proposed that adds to what a project's own
+// say that they don't, and the examples that would stop holding are named. Nothing is proposed that adds to what a project's own
 // file allows, and nothing that lifts what guards postern itself. Every code
 // has an advice.
 //

@@ -4,6 +4,7 @@ package advice
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/postern-gate/postern/core"
@@ -95,6 +96,70 @@ func (e *Editor) step(q core.Request, r core.Reason, all bool) (Step, bool) {
 		return e.extend(q, r.Pos, all)
 	}
 	return e.rule(q, r, all)
+}
+
+// mostExamples bounds how many examples are named.
+const mostExamples = 8
+
+// Examples are the steps for the examples that hold now and wouldn't with all
+// that was proposed: without them a file that has one would not be valid.
+func (e *Editor) Examples() (steps []Step) {
+	var p *policy.Policy
+	of, more := "", 0
+	var last core.Position
+	for _, x := range e.parts.Examples {
+		if p == nil || x.Pos.File != of {
+			var err error
+			if p, err = policy.Compile(e.upTo(x.Pos.File)); err != nil {
+				continue // as in Allow, which has told it
+			}
+			of = x.Pos.File
+		}
+		d := p.Evaluate(x.Request).Decision
+		switch {
+		case d == x.Want || x.Pos == last:
+			continue
+		case len(steps) == mostExamples:
+			more++
+		default:
+			steps = append(steps, e.example(x, d))
+		}
+		last = x.Pos
+	}
+	if more > 0 {
+		steps = append(steps, Step{Kind: InPolicy, Text: "do the same with " + strconv.Itoa(more) + " examples more: postern test names them"})
+	}
+	return steps
+}
+
+// example is what to do about one that a change makes wrong. What a person's own
+// policy decides is not for a project's file to say.
+func (e *Editor) example(x config.Example, d core.Decision) Step {
+	s := Step{File: x.Pos.File, Line: x.Pos.Line, Column: x.Pos.Column}
+	if l := e.layer(x.Pos.File); l != nil && l.Tighten {
+		s.Kind, s.Text, s.Remove = InProject, "take this example out, or servers of this project don't start: it says "+x.Want.String()+" of what each person's own policy decides", true
+		return s
+	}
+	s.Kind, s.Text = InPolicy, "change this example with it, or no server starts: it says "+x.Want.String()
+	s.Put = "decision: " + d.String()
+	return s
+}
+
+// upTo is what the examples of a file are about: the layers up to its own, and
+// those of persons for a project's.
+func (e *Editor) upTo(file string) policy.Config {
+	c, i := e.parts.Config, slices.Index(e.parts.Files, file)
+	own := c.Layers[i]
+	c.Layers = nil
+	for j, l := range e.parts.Layers {
+		if j <= i || own.Tighten && !l.Tighten {
+			c.Layers = append(c.Layers, l)
+		}
+	}
+	if !own.Tighten && file != e.file {
+		c.Lift = c.Lift[:e.parts.Lifts[i]]
+	}
+	return c
 }
 
 func (e *Editor) writable(at core.Position) (Step, bool) {
