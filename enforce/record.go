@@ -91,17 +91,17 @@ func (c *crossing) write(phase core.Phase, f *fault.Error, sync bool) error {
 
 // recorded is the verdict that a record shows: a guard's denial and a missing
 // confirm are denials like the policy's own, and a failure, which no rule
-// decided, has no rule for its reason. The reason is the code's own text, since
-// that of a fault may hold what the caller wrote.
+// decided, has no rule for its reason. The reason is not the fault's, which may
+// hold what the caller wrote.
 func recorded(v core.Verdict, f *fault.Error) core.Verdict {
 	switch {
 	case v.Decision == core.Deny, f.Code == fault.PolicyAsk, f.Code == fault.DryRunPreview:
 		return v
 	case f.Code.Kind() == fault.KindFailure:
-		v.Reason = core.Reason{Decision: v.Decision, Why: meaning(f.Code)}
+		v.Reason = core.Reason{Decision: v.Decision, Why: meaning(f)}
 		return v
 	}
-	return core.Verdict{Decision: core.Deny, Reason: core.Reason{Decision: core.Deny, Step: core.StepContainment, Why: meaning(f.Code)}}
+	return core.Verdict{Decision: core.Deny, Reason: core.Reason{Decision: core.Deny, Step: core.StepContainment, Why: meaning(f)}}
 }
 
 // Refuse records a refusal of a call that ended before any crossing, as one
@@ -113,11 +113,18 @@ func (g *Gate) Refuse(a core.Action, r core.Resource, f *fault.Error) error {
 	return g.o.Recorder.Record(core.Event{
 		Time: g.o.Clock.Now(), Phase: core.PhaseDecision, Subject: g.o.Subject, Action: a, Resource: r,
 		Folder: g.folder, Corr: f.ID, Policy: g.o.Decider.Version(), Code: f.Code.String(),
-		Verdict: core.Verdict{Reason: core.Reason{Step: core.StepContainment, Why: meaning(f.Code)}},
+		Verdict: core.Verdict{Reason: core.Reason{Step: core.StepContainment, Why: meaning(f)}},
 	}, a.IsFile() && a.Mutates())
 }
 
-func meaning(c fault.Code) string { return (&fault.Error{Code: c}).Because() }
+// meaning is what the cause says that the log may tell, else the code's own text.
+func meaning(f *fault.Error) string {
+	var own interface{ Recorded() string }
+	if errors.As(f.Err, &own) && own.Recorded() != "" {
+		return own.Recorded()
+	}
+	return (&fault.Error{Code: f.Code}).Because()
+}
 
 // recorded is the operand's canonical name, or the caller's spelling as an
 // unresolved resource.

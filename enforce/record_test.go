@@ -15,6 +15,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/policy"
+	"github.com/postern-gate/postern/internal/safety"
 	"github.com/postern-gate/postern/internal/state/grant"
 )
 
@@ -159,6 +160,11 @@ func TestReasonsAreOurs(t *testing.T) {
 				t.Errorf("%s: %v", name, e.Verdict)
 			}
 		}
+	}
+	own.Err = safety.Recorded("our own words")
+	w.log.events = nil
+	if err := calls["edit"](); err == nil || len(w.log.events) == 0 || w.log.events[len(w.log.events)-1].Verdict.Reason.Why != "our own words" {
+		t.Errorf("%v, %+v: a cause that may be told is not", err, w.log.events)
 	}
 	if !strings.Contains(own.Because(), secret) {
 		t.Error("the fault has no secret: this test shows nothing")

@@ -247,7 +247,7 @@ const rounds = 8
 // advise is what would change how the call ended, and whether it suffices.
 func (x *explanation) advise(ctx context.Context) (steps []advice.Step, enough bool) {
 	code := x.code()
-	base := advice.For(code)
+	base := x.ofCode(code)
 	if step, ok := x.byPerson(); ok && x.mend == nil {
 		return []advice.Step{step}, step.Kind != advice.InNothing
 	}

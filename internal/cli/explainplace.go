@@ -10,9 +10,11 @@ import (
 	"strings"
 
 	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/config"
 	"github.com/postern-gate/postern/internal/config/advice"
+	"github.com/postern-gate/postern/internal/fsserver/edit"
 )
 
 // The begin of a reason: a rule, whose pattern stands in quotes, and where it
@@ -53,13 +55,30 @@ func (x *explanation) ruledElsewhere() string {
 	return "the rule stood in " + textsafe.Name(at.File) + ", which is not in force here: run it " + where
 }
 
+// ofCode is the advice for the code; of an edit that met another text the record
+// says so, and no etag helps.
+func (x *explanation) ofCode(code fault.Code) advice.Step {
+	step := advice.For(code)
+	switch x.told.Reason {
+	case edit.NotThere:
+		step.Text = "read the file again and send oldText as it stands there"
+	case edit.Several:
+		step.Text = "send more of the lines around it as oldText, so that it is unique, or set replaceAll"
+	}
+	return step
+}
+
 // fromRecord is what a record tells of the rule where its names can't be judged
 // again.
 func (x *explanation) fromRecord(base advice.Step) []advice.Step {
 	if m := regexp.MustCompile(builtinRule).FindStringSubmatch(x.told.Reason); m != nil && x.w != nil {
 		e := advice.NewEditor(x.w.live.Current())
 		step, _ := e.Lift(m[1])
-		return append([]advice.Step{step}, e.Examples()...)
+		steps := append([]advice.Step{step}, e.Examples()...)
+		if x.private {
+			steps = append(steps, x.byName())
+		}
+		return steps
 	}
 	if at, ok := placeOf(x.told.Reason); ok {
 		return []advice.Step{{
@@ -68,7 +87,12 @@ func (x *explanation) fromRecord(base advice.Step) []advice.Step {
 		}}
 	}
 	if base.Text == "" {
-		base.Text = "ask where it can be judged: postern check " + x.told.Op + " NAME"
+		base = x.byName()
 	}
 	return []advice.Step{base}
+}
+
+// byName is the question that a person asks who knows the name.
+func (x *explanation) byName() advice.Step {
+	return advice.Step{Kind: advice.InPolicy, Text: "ask where it can be judged, by the name that you know: postern check " + x.told.Op + " NAME"}
 }

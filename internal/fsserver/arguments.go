@@ -10,6 +10,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/fsserver/edit"
 	"github.com/postern-gate/postern/internal/mcpwire"
+	"github.com/postern-gate/postern/internal/safety"
 )
 
 // Limits of one call's arguments; the frame bounds the rest.
@@ -34,7 +35,7 @@ func (t *tool) read(o mcpwire.Object) (arguments, error) {
 			continue
 		}
 		if err := p.decode(v, p.bind(&a)); err != nil {
-			return a, err
+			return a, p.refused(err, given)
 		}
 	}
 	return a, nil
@@ -50,7 +51,20 @@ func (t *tool) unknown(name string) error {
 		hint = "it takes " + strings.Join(names, ", ")
 	}
 	const most = 64 // bytes of the caller's own word that are repeated
-	return invalid(name[:min(len(name), most)]+" is not a parameter of "+t.name, hint)
+	f := invalid(name[:min(len(name), most)]+" is not a parameter of "+t.name, hint)
+	f.Err = safety.Recorded("the call has a parameter that the tool doesn't have")
+	return f
+}
+
+// refused lets the log tell which parameter is wrong, by the name that the tool
+// gives it.
+func (p *param) refused(err error, given bool) error {
+	f, what := *fault.As(err), " is not as it has to be"
+	if !given {
+		what = " is missing"
+	}
+	f.Err = safety.Recorded("the parameter " + p.name + what)
+	return &f
 }
 
 func invalid(rule, hint string) *fault.Error {

@@ -126,10 +126,21 @@ func Check(op, resource string, p Preconditions, r Required, etag, discards stri
 		return &fault.Error{
 			Code: fault.PreconditionFailed, Op: op, Resource: resource,
 			Rule: "the policy requires ifMatch for " + op, Hint: "read it and send its etag as ifMatch",
+			Err: Recorded("the policy requires ifMatch, and the call has none"),
 		}
 	}
 	return nil
 }
+
+// Recorded is a cause whose text the log may tell, in the place of what the code
+// means: words of ours, with nothing of what a file holds or a caller wrote.
+type Recorded string
+
+// Error returns the words.
+func (r Recorded) Error() string { return string(r) }
+
+// Recorded is what the log tells.
+func (r Recorded) Recorded() string { return string(r) }
 
 // shownOnly are the fields of a tool that change nothing of what it does: the
 // agent's own words about the call. The list is closed: of any other tool every

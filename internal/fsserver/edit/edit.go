@@ -42,10 +42,22 @@ type Refusal struct {
 	// Near is the place most like what was sought, against what was sought,
 	// line by line with white space made visible; "" when nothing is alike.
 	Near string
+
+	recorded string
 }
+
+// What the log tells of an edit that has no one place.
+const (
+	NotThere = "the text to replace is not in the file"
+	Several  = "the text to replace is in the file more than once"
+)
 
 // Error returns the reason.
 func (r *Refusal) Error() string { return r.Because }
+
+// Recorded is what the log tells: no number, and nothing of the file. It is "" for
+// what the code means.
+func (r *Refusal) Recorded() string { return r.recorded }
 
 // Check refuses edits that apply to no text whatever. What it returns is a
 // *Refusal or nil.
@@ -202,6 +214,8 @@ func ambiguous(src []byte, spans []span) *Refusal {
 		Code:    fault.PreconditionFailed,
 		Because: "oldText has " + count + " matches, " + lineList(src, spans),
 		Next:    "send more of the lines around it so that it is unique, or set replaceAll: true",
+
+		recorded: Several,
 	}
 }
 

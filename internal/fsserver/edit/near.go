@@ -33,7 +33,7 @@ const (
 func missing(src []byte, old string) *Refusal {
 	r := &Refusal{
 		Code: fault.PreconditionFailed, Because: "oldText is not in the file",
-		Next: "read the file again and send oldText as it stands there",
+		Next: "read the file again and send oldText as it stands there", recorded: NotThere,
 	}
 	file := splitLines(string(flatten(src).text), nearFile)
 	sought := splitLines(string(flatten([]byte(old)).text), nearLines)
