@@ -37,8 +37,8 @@ func (s *Store) Decide(ctx context.Context, id string, a Answer) (*Grant, error)
 	}
 	now := s.clock.now()
 	if s.questionOver(q, now) {
-		s.expire(name, q, Timeout)
-		return nil, expired(id)
+		_ = s.expire(name, q, Timeout)
+		return nil, expired(id, Timeout)
 	}
 	if a.Kind != No && s.paused(q.For.Agent) {
 		return nil, &fault.Error{Code: fault.PreconditionFailed, Resource: id, Rule: "the agent is paused, and asks for nothing", Hint: ResumeHint(q.For.Agent)}
@@ -101,7 +101,7 @@ func (s *Store) open(id string) (*Question, string, error) {
 		return nil, "", decided(id, "")
 	}
 	if s.exists(spentDir, id+asked) {
-		return nil, "", expired(id)
+		return nil, "", expired(id, s.Why(id))
 	}
 	for _, name := range s.names(pendingDir) {
 		if q, err := s.question(name); err == nil && q.ID == id {
@@ -211,7 +211,7 @@ func (s *Store) pause(r *agentRecord, approver, reason string) error {
 	}
 	for _, name := range s.names(pendingDir) {
 		if q, err := s.question(name); err == nil && q.For.Agent == r.Agent {
-			s.expire(name, q, "the agent was paused")
+			_ = s.expire(name, q, "the agent was paused")
 		}
 	}
 	// It holds already: stopping is never kept back by a log that is full.
@@ -257,6 +257,12 @@ func decided(id, said string) error {
 	return &fault.Error{Code: fault.PreconditionFailed, Resource: id, Rule: rule, Hint: "postern grants shows what is in force"}
 }
 
-func expired(id string) error {
-	return &fault.Error{Code: fault.GrantExpired, Resource: id, Rule: "the question's time is over", Hint: "let the agent try again, which asks again"}
+// expired is of a question that ended without an answer. Without its reason it was
+// its time.
+func expired(id, reason string) error {
+	rule := "the question's time is over"
+	if reason != "" && reason != Timeout {
+		rule = "the question is over: " + reason
+	}
+	return &fault.Error{Code: fault.GrantExpired, Resource: id, Rule: rule, Hint: "let the agent call again, which asks anew"}
 }

@@ -40,6 +40,26 @@ func TestOtherFolder(t *testing.T) {
 	}
 }
 
+// TestPatternMounts: a pattern is for no mount point that may be entered since.
+func TestPatternMounts(t *testing.T) {
+	for _, kind := range []Kind{Pattern, Always} {
+		b := write1()
+		b.Roots, b.Mounts = []Root{{"project", "/a/p", "1:2"}}, map[string][]string{"project": {"src/usb"}}
+		w := newWorld(t)
+		q := w.ask(b)
+		w.decide(q, kind)
+		for name, mounts := range map[string]map[string][]string{"none": nil, "one more": {"project": {"src/nfs", "src/usb"}}} {
+			c := b
+			c.Mounts = mounts
+			if f := w.store.Find(&c); f.Grant != nil {
+				t.Errorf("%s serves with other mounts: %s", kind, name)
+			}
+			wantCode(t, w.spend(q.ID, c), fault.GrantMismatch)
+		}
+		w.must(w.spend(q.ID, b))
+	}
+}
+
 // TestFolderAsksAnew: the same call in another folder is another question.
 func TestFolderAsksAnew(t *testing.T) {
 	w := newWorld(t)

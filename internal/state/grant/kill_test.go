@@ -73,6 +73,8 @@ func victim(dir string) {
 		_, err = s.Revoke(ctx, id, "x")
 	case "sweep":
 		err = s.Sweep(ctx)
+	case "outdate":
+		err = s.Outdate(ctx, func(*Binding) bool { return true })
 	}
 	fmt.Println("ended", n, err)
 }
@@ -81,7 +83,7 @@ func victim(dir string) {
 // waits or none, a yes that is there or was used, never one that counts twice.
 // What was taken back before it stays so.
 func TestKilled(t *testing.T) {
-	for _, what := range []string{"ask", "approve", "deny", "spend", "revoke", "sweep"} {
+	for _, what := range []string{"ask", "approve", "deny", "spend", "revoke", "sweep", "outdate"} {
 		steps := 0
 		for at := 1; ; at++ {
 			w := newWorld(t)
@@ -91,7 +93,7 @@ func TestKilled(t *testing.T) {
 			if what != "ask" {
 				q := w.ask(b)
 				id = q.ID
-				if what == "spend" || what == "revoke" {
+				if what == "spend" || what == "revoke" || what == "outdate" {
 					w.decide(q, Once)
 				}
 			}

@@ -42,8 +42,8 @@ func (s *Store) Question(ctx context.Context, id string) (*Question, error) {
 	defer done()
 	q, name, err := s.open(id)
 	if err == nil && s.questionOver(q, s.clock.now()) {
-		s.expire(name, q, Timeout)
-		err = expired(id)
+		_ = s.expire(name, q, Timeout)
+		err = expired(id, Timeout)
 	}
 	return q, err
 }

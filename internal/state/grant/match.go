@@ -48,10 +48,11 @@ func (g *Grant) matches(b *Binding) bool {
 	return len(b.Operations) > 0
 }
 
-// within reports whether every folder of the call is one that was asked about.
+// within reports whether every folder of the call is one that was asked about, with
+// the same mount points: which may be entered is no part of the policy's version.
 func (g *Grant) within(b *Binding) bool {
 	for _, r := range b.Roots {
-		if !slices.Contains(g.For.Roots, r) {
+		if !slices.Contains(g.For.Roots, r) || !slices.Equal(g.For.Mounts[r.Name], b.Mounts[r.Name]) {
 			return false
 		}
 	}

@@ -74,6 +74,10 @@ type Binding struct {
 	// runs by itself, lifted or not: no pattern may cover it.
 	Private bool   `json:"private,omitempty"`
 	Policy  string `json:"policy"`
+	// Door is by which options the policy was found: who has the same has the same
+	// policy. It is no part of what a yes is for, and says only what ends where that
+	// policy changes.
+	Door string `json:"door,omitempty"`
 	// Mounts are the mount points beneath the roots that may be entered, by their
 	// names.
 	Mounts map[string][]string `json:"mounts,omitempty"`
@@ -100,7 +104,7 @@ func (q *Question) Alike() string {
 		return ""
 	}
 	b := q.For
-	b.Arguments, b.Tree, b.Objects = "", "", nil
+	b.Arguments, b.Tree, b.Objects, b.Door = "", "", nil, ""
 	b.Operations = slices.Clone(b.Operations)
 	for i := range b.Operations {
 		b.Operations[i].Resource = ""
@@ -115,12 +119,17 @@ func digest(v any) string {
 }
 
 // exact is the digest of the whole binding: what a once-grant is for.
-func (b *Binding) exact() string { return digest(b) }
+func (b *Binding) exact() string {
+	c := *b
+	c.Door = ""
+	return digest(&c)
+}
 
 // sameCall is that without what was seen of the objects: an identical call of
 // the session, whatever is there by then.
 func (b *Binding) sameCall() string {
 	c := *b
+	c.Door = ""
 	c.Tree, c.Objects = "", make([]Object, len(b.Objects))
 	for i, o := range b.Objects {
 		c.Objects[i] = Object{Name: o.Name}

@@ -40,9 +40,9 @@ func (s *Store) sweep(ctx context.Context) {
 		case s.ended(q.ID):
 			_ = s.putAway(name, q.ID)
 		case s.questionOver(q, now):
-			s.expire(name, q, Timeout)
+			_ = s.expire(name, q, Timeout)
 		case q.For.Process != "" && !alive[q.For.Process]:
-			s.expire(name, q, "its session has ended")
+			_ = s.expire(name, q, "its session has ended")
 		}
 	}
 	for _, name := range s.names(grantsDir) {
@@ -50,9 +50,9 @@ func (s *Store) sweep(ctx context.Context) {
 		switch {
 		case err != nil: // it is no grant; a person may want to see it
 		case s.over(g, now):
-			s.lapse(g, Timeout)
+			_ = s.lapse(g, Timeout)
 		case g.For.Process != "" && !alive[g.For.Process] && !g.Kind.outlives():
-			s.lapse(g, "its session has ended")
+			_ = s.lapse(g, "its session has ended")
 		}
 	}
 	s.sweepSpent(now)
@@ -66,10 +66,13 @@ func (s *Store) ended(id string) bool {
 }
 
 // expire puts a question away that nobody answered in time.
-func (s *Store) expire(name string, q *Question, reason string) {
-	if s.putAway(name, q.ID) == nil {
-		_ = s.note(q.note(Expired, reason)) // it is over, recorded or not
+func (s *Store) expire(name string, q *Question, reason string) error {
+	if err := s.putAway(name, q.ID); err != nil {
+		return err
 	}
+	s.keepWhy(q.ID, reason)
+	_ = s.note(q.note(Expired, reason)) // it is over, recorded or not
+	return nil
 }
 
 // putAway ends a question. What it showed is not kept, only that it was there.
@@ -86,10 +89,14 @@ func (s *Store) putAway(name, id string) error {
 }
 
 // lapse puts an answer away whose time is over.
-func (s *Store) lapse(g *Grant, reason string) {
-	if s.retire(g.ID) == nil && g.Kind != No {
+func (s *Store) lapse(g *Grant, reason string) error {
+	if err := s.retire(g.ID); err != nil {
+		return err
+	}
+	if g.Kind != No {
 		_ = s.note(g.note(Expired, reason)) // it is over, recorded or not
 	}
+	return nil
 }
 
 // sweepSpent removes what could not be spent again even if it were put back.
