@@ -3,10 +3,8 @@
 package attach
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // inherit notes for a change what init made for another entry and this one lives
@@ -45,16 +43,8 @@ func (m made) with(o made) made {
 // others is what the journals beside this one say. One that can't be read says
 // nothing.
 func others(path string) (all []record) {
-	names, _ := os.ReadDir(filepath.Dir(path)) // it was made when the book was opened
-	for _, f := range names {
-		at := filepath.Join(filepath.Dir(path), f.Name())
-		if strings.HasPrefix(f.Name(), ".") || filepath.Ext(at) != ".json" || at == path {
-			continue
-		}
-		var j journal
-		if j.read(at) == nil {
-			all = append(all, j.Files...)
-		}
+	for _, j := range journals(filepath.Dir(path), path) {
+		all = append(all, j.Files...)
 	}
 	return all
 }

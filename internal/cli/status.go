@@ -18,6 +18,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/enforce"
+	"github.com/postern-gate/postern/internal/config"
 	"github.com/postern-gate/postern/internal/state/audit"
 	"github.com/postern-gate/postern/internal/state/audit/segment"
 	"github.com/postern-gate/postern/internal/state/grant"
@@ -48,6 +49,7 @@ type statusJSON struct {
 	Gaps     []string   `json:"gaps"`
 	Warnings []string   `json:"warnings"`
 	surroundings
+	beyond
 }
 
 // logJSON is what can be seen of the log without changing anything.
@@ -101,6 +103,7 @@ func (o *options) status(ctx context.Context, env *Env, dirs []string, asJSON bo
 		return err
 	}
 	s := w.status(ctx, env)
+	s.beyond = lookBeyond(ctx, env, config.Options{WorkDir: w.folders()[0], StateDir: w.stateDir, Env: env.Getenv, Binary: w.self}, w.live.Current())
 	return answer(env.Out, asJSON, s, s.print)
 }
 
@@ -174,6 +177,9 @@ func (s statusJSON) print(w io.Writer) {
 		line("not", g)
 	}
 	s.surroundings.print(line)
+	for _, l := range s.lines() {
+		line("warning", l)
+	}
 }
 
 // logOf looks at the ends of the log as a start does before it answers, and

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/config"
+	"github.com/postern-gate/postern/internal/doctor"
 )
 
 func newTest(env *Env) *cobra.Command {
@@ -28,13 +30,14 @@ func newTest(env *Env) *cobra.Command {
 		Long: `a policy can say in examples what it decides. each is one line with its place:
 ok, or what was decided instead and by which rule. without FILE the policies in
 force here are tested; a FILE is taken in the place of your own policy, or, if
-it is the .postern/policy.yaml of a folder, as the policy of that project
+it is the .postern/policy.yaml of a folder, as the policy of that project. of
+other attached folders those are named whose servers would not start
 
 a policy that says something wrong in an example is refused by every other
 verb. the folders that it names need not be there. exit 1 when an example fails,
 5 when a file is not valid`,
 		DisableFlagsInUseLine: true,
-		RunE:                  func(_ *cobra.Command, files []string) error { return testPolicies(env, files, asJSON) },
+		RunE:                  func(cmd *cobra.Command, files []string) error { return testPolicies(cmd.Context(), env, files, asJSON) },
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 		},
@@ -61,19 +64,20 @@ type testJSON struct {
 	Files    []string      `json:"files"`
 	Examples []exampleJSON `json:"examples"`
 	Failed   int           `json:"failed"`
+	beyond                 // without FILE
 
 	tried []config.Tried
 }
 
-func testPolicies(env *Env, files []string, asJSON bool) error {
-	out := &testJSON{document: newDocument("test"), Files: []string{}, Examples: []exampleJSON{}}
+func testPolicies(ctx context.Context, env *Env, files []string, asJSON bool) error {
+	out := &testJSON{document: newDocument("test"), Files: []string{}, Examples: []exampleJSON{}, beyond: beyond{Elsewhere: []doctor.Broken{}, Unmet: []doctor.Unmet{}}}
 	var broken error // what is wrong with the last file that isn't valid
 	targets := files
 	if len(targets) == 0 {
 		targets = []string{""}
 	}
 	for _, file := range targets {
-		if err := out.try(env, file, len(files) > 0); err != nil {
+		if err := out.try(ctx, env, file, len(files) > 0); err != nil {
 			if len(files) > 0 {
 				err = untested(err, file)
 			}
@@ -107,7 +111,7 @@ func untested(err error, file string) error {
 }
 
 // try runs the examples of one file, or of the policies in force.
-func (out *testJSON) try(env *Env, file string, named bool) error {
+func (out *testJSON) try(ctx context.Context, env *Env, file string, named bool) error {
 	o, err := tryOptions(env, file, named)
 	if err != nil {
 		return err
@@ -119,6 +123,12 @@ func (out *testJSON) try(env *Env, file string, named bool) error {
 	}
 	if err != nil {
 		return err
+	}
+	if !named {
+		out.beyond = lookBeyond(ctx, env, o, c)
+		for _, l := range out.lines() {
+			fmt.Fprintln(env.Err, "warning: "+l)
+		}
 	}
 	only := o.PolicyFile
 	if named && only == "" {

@@ -123,6 +123,7 @@ func checks() []check {
 		{"clients", checkClients},
 		{"client-line", checkClientLines},
 		{"own-tools", checkOwnTools},
+		{"agents", checkAgents},
 		{"git", checkGit},
 	}
 }
