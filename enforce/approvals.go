@@ -29,6 +29,14 @@ type ApprovalOptions struct {
 	// when a question can be answered and its yes be used. It is called for each
 	// question.
 	Times func() (wait, deadline time.Duration)
+	// Policy, if set, returns the version of the policy in force, as the gate's
+	// Decider does. When it is another one than before, every question and every yes
+	// under that one ends that is about Folders alone (paths without links), and so does what an
+	// earlier process with the same Door, unless that is "", has left of another
+	// version.
+	Policy  func() string
+	Folders []string
+	Door    string
 	// Clock is for tests; the zero value is the system's.
 	Clock grant.Clock
 	// Step is for tests; see grant.Options.
@@ -38,10 +46,12 @@ type ApprovalOptions struct {
 // Approvals ask people through the state directory: whoever runs `postern
 // pending --watch`, or answers later with `postern approve`. It is an Approver.
 type Approvals struct {
-	state *State
-	store *grant.Store
-	times func() (wait, deadline time.Duration)
-	waits chan struct{}
+	state  *State
+	store  *grant.Store
+	times  func() (wait, deadline time.Duration)
+	waits  chan struct{}
+	door   string
+	policy *follower // nil where nobody says when it changes
 
 	mu   sync.Mutex
 	self *grant.Presence // once there was a question
@@ -52,10 +62,14 @@ var _ Approver = (*Approvals)(nil)
 // Approvals returns the approver of this state directory. Close it before the
 // state.
 func (s *State) Approvals(o ApprovalOptions) *Approvals {
-	return &Approvals{
-		state: s, times: o.Times, waits: make(chan struct{}, maxWaits),
+	a := &Approvals{
+		state: s, times: o.Times, waits: make(chan struct{}, maxWaits), door: o.Door,
 		store: grant.Open(s.Path(), grant.Options{Clock: o.Clock, Step: o.Step, Record: s.noteAs("")}),
 	}
+	if o.Policy != nil {
+		a.policy = follow(a.store, &o)
+	}
+	return a
 }
 
 // Grants returns the questions and answers of this state directory, for a
@@ -66,6 +80,9 @@ func (s *State) Grants(source string) *grant.Store {
 
 // Close ends the session of this process: its questions and yeses are over.
 func (a *Approvals) Close() error {
+	if a.policy != nil {
+		a.policy.close()
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.self == nil {
@@ -136,6 +153,8 @@ func (a *Approvals) ask(ctx context.Context, q *Question, b *grant.Binding, stal
 		switch {
 		case err != nil:
 			return nil, err
+		case answer == nil && a.store.Why(asked.ID) == grant.PolicyChanged:
+			return nil, q.outdated(asked)
 		case answer == nil:
 			if asked, err = a.put(ctx, q, b, life); err != nil { // it may have been answered for another call
 				return nil, err
@@ -169,6 +188,9 @@ func (a *Approvals) put(ctx context.Context, q *Question, b *grant.Binding, life
 	}
 	if err != nil && a.store.Find(b).Paused { // meanwhile
 		err = q.paused(b.Agent, grant.PausedRule)
+	}
+	if err == nil {
+		err = a.policy.still(ctx, q, asked)
 	}
 	return asked, err
 }
@@ -248,7 +270,7 @@ func (a *Approvals) binding(ctx context.Context, q *Question) (*grant.Binding, e
 	b := &grant.Binding{
 		Asker:  grant.Asker{Agent: s.Agent, Session: q.HostSession, Host: q.HostSession != "", Source: s.Source},
 		Server: q.Server, Tool: q.Tool, Class: q.Class.String(), Arguments: q.Arguments,
-		More: q.More, Tree: q.Tree, Private: q.Listed, Policy: q.Policy,
+		More: q.More, Tree: q.Tree, Private: q.Listed, Policy: q.Policy, Door: a.door,
 	}
 	if !b.Host {
 		var err error
@@ -302,32 +324,6 @@ func (q *Question) card(b *grant.Binding) grant.Card {
 	}
 	return c
 }
-
-func (q *Question) refused(code fault.Code, rule, hint string) *fault.Error {
-	return &fault.Error{Code: code, Op: q.Request.Action.String(), Resource: q.Request.Resource.String(), Rule: rule, Hint: hint}
-}
-
-// saidNo is the reason of a refusal by a person.
-const saidNo = "a person said no"
-
-func (q *Question) denied(no *grant.Grant, rule string) error {
-	f := q.refused(fault.PolicyDenied, rule, "do something else, or talk to the person; from "+no.Deadline().Local().Format(time.TimeOnly)+" on the same call is asked about again")
-	f.Err = &answered{id: no.ID, why: saidNo}
-	return f
-}
-
-func (q *Question) paused(agent, rule string) error {
-	f := q.refused(fault.PolicyAsk, rule, grant.ResumeHint(agent))
-	f.Err = &answered{why: rule}
-	return f
-}
-
-// answered is the cause of a refusal of what the policy asks about: the question
-// that it is by, and what its record says, "" for the rule that asks. Neither has
-// anything that the caller wrote.
-type answered struct{ id, why string }
-
-func (a *answered) Error() string { return cmp.Or(a.why, "nobody has answered") }
 
 // noteAs records what happened to questions and answers. Where source is
 // empty, it is that of who asked. A person's word is on disk when it returns.

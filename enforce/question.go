@@ -340,7 +340,7 @@ func (q *Question) same(now *Question) error {
 	}
 	switch {
 	case q.Policy != now.Policy:
-		return refusal(fault.GrantMismatch, "the policy changed while the call waited")
+		return refusal(fault.GrantMismatch, policyChanged)
 	case q.Tree != now.Tree || !slices.EqualFunc(q.Objects, now.Objects, func(a, b Object) bool { return a.Resource == b.Resource && a.State == b.State }):
 		return refusal(fault.GrantStale, "")
 	case !slices.Equal(q.Roots, now.Roots):

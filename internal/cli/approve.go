@@ -118,7 +118,7 @@ func (o *approveOptions) approve(ctx context.Context, env *Env, ids []string) er
 			q, err := d.Store.Question(ctx, id)
 			switch {
 			case err != nil:
-				return nil, howOver(ctx, env, id, err)
+				return nil, err
 			case o.yes:
 				return o.unasked(ctx, env, d, q, yes)
 			}

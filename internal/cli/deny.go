@@ -36,7 +36,7 @@ func deny(ctx context.Context, env *Env, ids []string, asJSON bool) error {
 		return each(env, "deny", ids, asJSON, func(id string) (*grant.Grant, error) {
 			q, err := d.Store.Question(ctx, id)
 			if err != nil {
-				return nil, howOver(ctx, env, id, err)
+				return nil, err
 			}
 			return d.Store.Decide(ctx, id, grant.Answer{Kind: grant.No, Approver: byCommand, Shown: prompt.Draw(q).Digest})
 		})

@@ -59,23 +59,6 @@ func recordOf(ctx context.Context, s *logState, event audit.Event, id string) (f
 	return found
 }
 
-// howOver says of a question that ended by itself what the log says of it: its
-// time is only one of the reasons.
-func howOver(ctx context.Context, env *Env, id string, err error) error {
-	if fault.CodeOf(err) != fault.GrantExpired {
-		return err
-	}
-	s, unread := logExplained(env)
-	if unread != nil {
-		return err
-	}
-	known := *fault.As(err)
-	if r := recordOf(ctx, s, audit.Expired, id); r != nil && r.Reason != grant.Timeout {
-		known.Rule = "the question is over: " + r.Reason
-	}
-	return &known
-}
-
 // byPerson is what helps where the policy alone did not decide.
 func (x *explanation) byPerson() (advice.Step, bool) {
 	switch {

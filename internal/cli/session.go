@@ -3,9 +3,12 @@
 package cli
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -33,6 +36,7 @@ type workspace struct {
 	live     *config.Live
 	stateDir string
 	self     string
+	door     string // by which options the policy was found
 }
 
 // load reads the policy. Nothing is served or answered before all of it is
@@ -62,7 +66,22 @@ func (o *options) load(env *Env, dirs []string) (*workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &workspace{live: live, stateDir: where, self: self}, nil
+	return &workspace{live: live, stateDir: where, self: self, door: doorOf(live.Current().UserFile, here, dirs)}, nil
+}
+
+// doorOf is the same for processes that take the policy from the same files, since
+// they guard the same folders: those of the command line, or those that the policy
+// names.
+func doorOf(userFile, here string, dirs []string) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q", userFile)
+	for _, dir := range dirs {
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(here, dir)
+		}
+		fmt.Fprintf(h, " %q", filepath.Clean(dir))
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // entrusted tells what clients take what they run from, by the surroundings and
