@@ -205,24 +205,10 @@ func (c *crossing) require() error {
 		o.etag(), c.discards)
 }
 
-// hold takes the locks of what will change and then resolves and judges it
-// once more, because a wait may have let others in. Reads need neither: they
-// already hold the judged file. A guarded handler opens its paths by itself and
-// may cross this gate again, so it isn't made to wait for its own locks.
-//
-// Whatever a person was asked about is looked at again too: a yes holds for what
-// was there when it was asked for.
-func (c *crossing) hold(ctx context.Context) error {
-	locks := c.mutates() && c.tool == nil
-	if !locks && c.asked == nil {
-		return nil
-	}
+// again resolves and judges everything once more. What the policy, or whoever waited
+// beside, has made of it since is what counts.
+func (c *crossing) again() error {
 	before := c.verdict
-	if locks {
-		if err := c.lock(ctx); err != nil {
-			return err
-		}
-	}
 	if err := c.judgeTool(); err != nil {
 		return err
 	}

@@ -32,10 +32,11 @@ type Recorder interface {
 	Record(e core.Event, sync bool) error
 }
 
-// Locker holds numbers (0 ≤ key < 2⁶²) against every other caller and process
-// until the returned function is called. It waits until the context ends.
+// Locker holds numbers (0 ≤ key < 2⁶²) until the returned function is called: those
+// of own against every other caller and process, the others against those that want
+// them for their own. A number of both is its own. It waits until the context ends.
 type Locker interface {
-	Lock(ctx context.Context, keys ...int64) (release func(), err error)
+	LockWith(ctx context.Context, own, shared []int64) (release func(), err error)
 }
 
 // Keeper keeps what changes displace. A *State is one; there is no other way to

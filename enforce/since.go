@@ -11,7 +11,7 @@ import (
 	"github.com/postern-gate/postern/core/pathguard"
 )
 
-// What is beneath a folder is locked by nobody, and between the last look, which
+// What is beneath a folder is held against other crossings alone, and between the last look, which
 // a yes was spent for, and the effect lies at least the wait for the disk. So a
 // call that a person was asked about looks again right at the effect. Others act
 // on what is there.

@@ -130,9 +130,9 @@ func (s *State) Record(e core.Event, sync bool) error { return s.log.Record(e, s
 // Problem returns why nothing can be recorded now, nil when something can.
 func (s *State) Problem() error { return s.log.Problem() }
 
-// Lock holds numbers against every other process; see Locker.
-func (s *State) Lock(ctx context.Context, keys ...int64) (func(), error) {
-	return s.locks.Lock(ctx, keys...)
+// LockWith holds numbers against every other process; see Locker.
+func (s *State) LockWith(ctx context.Context, own, shared []int64) (func(), error) {
+	return s.locks.LockWith(ctx, own, shared)
 }
 
 // Close writes what is buffered and closes the log. Nothing may act by this

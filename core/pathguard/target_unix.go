@@ -82,6 +82,55 @@ func (t *Target) spelled() error {
 	return hasEntry(t.dir, t.base)
 }
 
+// Above identifies the directories that the entry lies in now, from the pinned one
+// up to its root's own. It fails where that is not above it any more.
+func (t *Target) Above() (ids []ID, err error) {
+	top, err := t.name.root.ident()
+	if err != nil {
+		return nil, t.name.failure(err)
+	}
+	at := t.dir
+	for id := t.dirStat.ident; ; {
+		ids = append(ids, ID{id.dev, id.ino})
+		if id == top {
+			break
+		}
+		up, next, err := parentOf(at)
+		if at != t.dir {
+			unix.Close(at)
+		}
+		if err != nil || next == id { // of "/" the parent is itself
+			return nil, t.name.stale(ruleFolder)
+		}
+		at, id = up, next
+	}
+	if at != t.dir {
+		unix.Close(at)
+	}
+	return ids, nil
+}
+
+func (r *Root) ident() (id ident, err error) {
+	fd, err := r.hold()
+	if err != nil {
+		return id, err
+	}
+	defer r.mu.RUnlock()
+	st, err := statFD(int(fd))
+	return st.ident, err
+}
+
+func parentOf(dir int) (up int, id ident, err error) {
+	if up, err = unix.Openat(dir, "..", oPath|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+		return -1, id, err
+	}
+	st, err := statFD(up)
+	if err != nil {
+		unix.Close(up)
+	}
+	return up, st.ident, err
+}
+
 // Close lets the directory go.
 func (t *Target) Close() error {
 	if t.dir >= 0 {

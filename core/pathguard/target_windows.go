@@ -69,6 +69,24 @@ func (t *Target) look() (err error) {
 	return hasEntry(t.dir, t.base)
 }
 
+// Above identifies the directories that the entry's name leads over now, from the one
+// that holds it up to its root's own. It fails where one is not there.
+func (t *Target) Above() (ids []ID, err error) {
+	for n, ok := t.parent, true; ok; n, ok = n.Parent() {
+		dir, err := n.root.walk(n.rel)
+		if err != nil {
+			return nil, t.name.stale(ruleFolder)
+		}
+		st, err := lookAt(dir, ".")
+		_ = dir.Close()
+		if err != nil {
+			return nil, t.name.stale(ruleFolder)
+		}
+		ids = append(ids, ID{st.dev, st.ino})
+	}
+	return ids, nil
+}
+
 // Close lets the directory go.
 func (t *Target) Close() error {
 	_ = t.dir.Close() // a second time is no error

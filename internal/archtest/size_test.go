@@ -21,7 +21,7 @@ import (
 const (
 	maxFile     = 400
 	maxFunction = 60   // 40 is the habit
-	maxCore     = 6580 // lines of code on Linux; docs/adr/0009
+	maxCore     = 6700 // lines of code on Linux; docs/adr/0009
 	maxMain     = 30
 )
 

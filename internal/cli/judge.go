@@ -249,7 +249,9 @@ func (unrecorded) Record(core.Event, bool) error { return nil }
 
 type unlocked struct{}
 
-func (unlocked) Lock(context.Context, ...int64) (func(), error) { return func() {}, nil }
+func (unlocked) LockWith(context.Context, []int64, []int64) (func(), error) {
+	return func() {}, nil
+}
 
 // findProgram resolves as a shell would and then follows links: a rule is
 // about the program that runs, not about a name for it.

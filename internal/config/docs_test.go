@@ -194,8 +194,10 @@ func text(t *testing.T, file *ast.File, e ast.Expr) string {
 
 type nothing struct{}
 
-func (nothing) Record(core.Event, bool) error                  { return nil }
-func (nothing) Lock(context.Context, ...int64) (func(), error) { return func() {}, nil }
+func (nothing) Record(core.Event, bool) error { return nil }
+func (nothing) LockWith(context.Context, []int64, []int64) (func(), error) {
+	return func() {}, nil
+}
 
 // call makes one call over a fresh folder under a policy in which the action
 // on the name is denied and everything else allowed, and says whether it was

@@ -303,7 +303,7 @@ func (r watched) Record(e core.Event, _ bool) error {
 // undoes what is half done.
 type slow struct{}
 
-func (slow) Lock(ctx context.Context, _ ...int64) (func(), error) {
+func (slow) LockWith(ctx context.Context, _, _ []int64) (func(), error) {
 	<-ctx.Done()
 	<-time.After(2 * callGrace)
 	return func() {}, ctx.Err()

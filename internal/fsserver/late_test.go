@@ -19,7 +19,7 @@ import (
 // file system that doesn't answer.
 type deaf chan struct{}
 
-func (d deaf) Lock(context.Context, ...int64) (func(), error) {
+func (d deaf) LockWith(context.Context, []int64, []int64) (func(), error) {
 	<-d
 	return func() {}, nil
 }

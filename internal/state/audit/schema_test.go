@@ -155,7 +155,7 @@ func TestSchemaCombinations(t *testing.T) {
 		Decision: {"was": "absent"}, Outcome: {"code": "io.failed"}, Refusal: {"code": nil}, Failure: {"code": nil},
 		OutcomeUnknown: {"found": nil}, Intent: {"found": "absent"}, Garbage: {"corr": nil, "decision": "allow"},
 		Preview: {"corr": ""}, Pruned: {"event": "decision"}, Renewed: {"op": "fs.read"},
-		Asked: {"approval": "0123"}, Approved: {"kind": "always"}, Spent: {"shown": "0f"}, Denied: {"code": "policy.denied"}, Expired: {"was": "absent"},
+		Asked: {"approval": "0123"}, Approved: {"kind": "forever"}, Spent: {"shown": "0f"}, Denied: {"code": "policy.denied"}, Expired: {"was": "absent"},
 	}
 	lines := written()
 	for code, change := range refused {

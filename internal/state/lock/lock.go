@@ -6,6 +6,8 @@
 //
 // A lock is a number that the caller derives from what it locks. Two things
 // that share a number wait for each other, which costs time and never safety.
+// It is held by one, or shared by many; who waits to hold it is not passed by
+// those that come to share it meanwhile.
 package lock
 
 import (
@@ -35,23 +37,51 @@ type File struct{ path string }
 // Open returns the lock file at path; it is made at the first lock.
 func Open(path string) File { return File{path} }
 
-// Lock takes every key (0 ≤ key < 2⁶²), in an order that all processes share, so that two
-// callers never wait for each other in a circle. It waits until ctx ends and
-// then fails with lock.held. The returned function releases them.
+// Lock is LockWith of nothing that is shared.
 func (f File) Lock(ctx context.Context, keys ...int64) (release func(), err error) {
+	return f.LockWith(ctx, keys, nil)
+}
+
+// LockWith takes every key (0 ≤ key < 2⁶²), those of own for itself and the others to be
+// shared, in an order that all processes have, so that no callers wait for each other in
+// a circle. A key of both is its own. It waits until ctx ends and then fails with
+// lock.held. The returned function releases them.
+func (f File) LockWith(ctx context.Context, own, shared []int64) (release func(), err error) {
 	file, err := f.open()
 	if err != nil {
 		return nil, err
 	}
-	keys = slices.Sorted(slices.Values(keys))
+	keys := slices.Sorted(slices.Values(slices.Concat(own, shared)))
 	for _, k := range slices.Compact(keys) {
-		if err := wait(ctx, file, k); err != nil {
+		if err := acquire(ctx, file, k, !slices.Contains(own, k)); err != nil {
 			_ = file.Close()
 			return nil, err
 		}
 	}
 	// Closing the description releases its ranges, those of no other handle.
 	return func() { _ = file.Close() }, nil
+}
+
+// queue is the range where those stand that wait for a key: whoever waits for it
+// alone is not passed there by others that would share it, one after another.
+const queue = 1 << 62
+
+func acquire(ctx context.Context, file *os.File, key int64, share bool) error {
+	if !share {
+		if err := try(file, key, false); err == nil {
+			return nil
+		}
+	}
+	if err := wait(ctx, file, key|queue, share); err != nil {
+		return err
+	}
+	if err := wait(ctx, file, key, share); err != nil {
+		return err
+	}
+	if err := unlock(file, key|queue); err != nil {
+		return byKernel(err)
+	}
+	return nil
 }
 
 // Try takes one key if nobody holds it, and fails with lock.held at once if
@@ -61,7 +91,7 @@ func (f File) Try(key int64) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := try(file, key); err != nil {
+	if err := try(file, key, false); err != nil {
 		_ = file.Close()
 		if errors.Is(err, errHeld) {
 			return nil, &fault.Error{Code: fault.LockHeld, Op: "lock", Rule: "another call holds the file", Retry: true}
@@ -86,9 +116,9 @@ func byKernel(err error) error {
 	return &fault.Error{Code: fault.IOFailed, Op: "lock", Rule: "the kernel refused the lock", Err: err}
 }
 
-func wait(ctx context.Context, file *os.File, key int64) error {
+func wait(ctx context.Context, file *os.File, key int64, share bool) error {
 	for pause := pollMin; ; pause = min(2*pause, pollMax) {
-		err := try(file, key)
+		err := try(file, key, share)
 		if err == nil {
 			return nil
 		}

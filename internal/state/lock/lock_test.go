@@ -95,6 +95,53 @@ func TestKilledHolder(t *testing.T) {
 	release()
 }
 
+// TestShared: many share a key, nobody has it for its own meanwhile, and whoever waits
+// for that isn't passed by others that would share it.
+func TestShared(t *testing.T) {
+	f := Open(filepath.Join(t.TempDir(), "locks"))
+	share := func(ctx context.Context, keys ...int64) (func(), error) { return f.LockWith(ctx, nil, keys) }
+	first, err := share(t.Context(), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := share(briefly(t), 7, 8)
+	if err != nil {
+		t.Fatalf("not shared: %v", err)
+	}
+	refused(t, f, 7)
+	second()
+	refused(t, f, 7)
+	if release, err := f.LockWith(briefly(t), []int64{7}, []int64{7}); err == nil {
+		release()
+		t.Error("a key of both was shared")
+	}
+	owned := make(chan func())
+	go func() { owned <- take(t, f, 7) }()
+	for passed := 0; ; passed++ { // until the one that waits stands in the queue
+		release, err := share(briefly(t), 7)
+		if err != nil {
+			break
+		}
+		release()
+		if passed > 1000 {
+			t.Fatal("whoever waits is passed for ever")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	first()
+	release := <-owned
+	if got, err := share(briefly(t), 7); err == nil {
+		got()
+		t.Error("a key that is owned was shared")
+	}
+	release()
+	if got, err := share(briefly(t), 7); err != nil {
+		t.Error(err)
+	} else {
+		got()
+	}
+}
+
 // TestNoCircle: callers that name the same keys in any order all get through,
 // one at a time.
 func TestNoCircle(t *testing.T) {

@@ -11,4 +11,6 @@ import (
 
 // try refuses: this system has no locks of an open file description, and a
 // lock of a process would be dropped by any other handle of the file.
-func try(*os.File, int64) error { return errors.ErrUnsupported }
+func try(*os.File, int64, bool) error { return errors.ErrUnsupported }
+
+func unlock(*os.File, int64) error { return errors.ErrUnsupported }
