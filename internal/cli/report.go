@@ -54,13 +54,18 @@ func report(w io.Writer, err error, asJSON bool) int {
 }
 
 // explained are the three lines of a fault; before them, of a policy that is
-// not valid, everything that is wrong with it.
+// not valid, everything that is wrong with it. Each sentence stands there once.
 func explained(f *fault.Error) string {
 	var invalid *config.Invalid
-	if errors.As(f, &invalid) {
-		return invalid.Error() + "\n" + f.Lines()
+	switch {
+	case !errors.As(f, &invalid), len(invalid.Problems) == 1 && invalid.Problems[0].Pos.Line == 0:
+		return f.Lines()
+	case len(invalid.Problems) == 1:
+		short := *f
+		short.Rule = fmt.Sprintf("1 problem, in line %d", invalid.Problems[0].Pos.Line)
+		f = &short
 	}
-	return f.Lines()
+	return invalid.Error() + "\n" + f.Lines()
 }
 
 // answer prints v as one JSON document, or text.

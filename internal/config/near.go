@@ -7,8 +7,9 @@ import "strings"
 // farthest is how many edits a slip of the pen has.
 const farthest = 2
 
-// didYouMean is "did you mean x? " when one word alone is nearest and near.
-func didYouMean(text string, words []string) string {
+// orKnown is the word that is meant by text, where one alone is nearest and near,
+// else all of them.
+func orKnown(text string, words []string) string {
 	best, found := farthest+1, ""
 	for _, w := range words {
 		switch d := distance(strings.ToLower(text), strings.ToLower(w)); {
@@ -19,9 +20,9 @@ func didYouMean(text string, words []string) string {
 		}
 	}
 	if found == "" || best >= len(text) {
-		return ""
+		return "known: " + strings.Join(words, ", ")
 	}
-	return "did you mean " + found + "? "
+	return "did you mean " + found + "?"
 }
 
 // distance is that of Levenshtein. Words that are too far apart to matter are

@@ -186,8 +186,7 @@ func (d *decoder) object(n *yaml.Node, what string, known fields) {
 	d.each(n, what, func(key *yaml.Node, value *yaml.Node) {
 		f, ok := known[key.Value]
 		if !ok {
-			words := slices.Sorted(maps.Keys(known))
-			d.fail(key, "unknown key %q in %s; %sknown: %s", key.Value, what, didYouMean(key.Value, words), strings.Join(words, ", "))
+			d.fail(key, "unknown key %q in %s; %s", key.Value, what, orKnown(key.Value, slices.Sorted(maps.Keys(known))))
 			return
 		}
 		f(value)

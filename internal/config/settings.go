@@ -4,7 +4,6 @@ package config
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/postern-gate/postern/internal/safety"
@@ -138,7 +137,7 @@ func (f *document) tools(n *yaml.Node) {
 		f.list(n, "tools.off", func(n *yaml.Node) {
 			name, ok := f.text(n, "a tool's name")
 			if _, ours := safety.OfTool(name); ok && !ours {
-				f.fail(n, "no tool is called %q; %sknown: %s", name, didYouMean(name, safety.Tools()), strings.Join(safety.Tools(), ", "))
+				f.fail(n, "no tool is called %q; %s", name, orKnown(name, safety.Tools()))
 				return
 			}
 			if ok {

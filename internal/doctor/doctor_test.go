@@ -242,6 +242,10 @@ func TestFindings(t *testing.T) {
 		}, Fail, "can't be served: "},
 
 		{"state", func(*machine) {}, Skipped, "not made yet"},
+		{"state", func(m *machine) {
+			m.put(filepath.Join(m.box, "file"), "", 0o600)
+			m.o.Policy.StateDir = filepath.Join(m.box, "file", "a", "state")
+		}, Fail, "file/a/state is not there and can't be made: "},
 		{"state", func(m *machine) { m.open() }, Pass, "yours alone"},
 		{"state", func(m *machine) { m.must(os.Chmod(m.open(), 0o750)) }, Fail, "open to other users"},
 		{"state", func(m *machine) { m.put(filepath.Join(m.open(), "version"), "9\n", 0o600) }, Fail, `layout "9"`},

@@ -54,6 +54,10 @@ func (l *look) notMade() []Result { return one(skip("%s is not made yet", l.Poli
 func checkState(_ context.Context, l *look) []Result {
 	dir := l.Policy.StateDir
 	if !l.made() {
+		if above, err := makeable(dir); err != nil {
+			return one(fail("give yourself the right to write there, or set POSTERN_STATE to a folder that you can write",
+				"%s is not there and can't be made: %s: %v; no server starts without it", dir, above, err))
+		}
 		return l.notMade()
 	}
 	if err := state.Check(dir); err != nil {

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/state/lock"
 	"github.com/postern-gate/postern/internal/state/regular"
 )
@@ -67,7 +68,7 @@ func environment(rule, hint string) error {
 // Anything else is refused, since the log and its keys live there.
 func Open(path string) (Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return Dir{}, invalid("the state directory can't be made", "make it, or set POSTERN_STATE to another place", err)
+		return Dir{}, invalid("the state directory "+textsafe.Name(path)+" can't be made: "+cause(err, path), "make it, or set POSTERN_STATE to another place", err)
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -78,6 +79,19 @@ func Open(path string) (Dir, error) {
 	}
 	d := Dir{path: real}
 	return d, d.checkVersion()
+}
+
+// cause is an error of the system, with the name that it is about where that is
+// another one.
+func cause(err error, path string) string {
+	var p *fs.PathError
+	switch {
+	case !errors.As(err, &p):
+		return textsafe.Clean(err.Error()).String()
+	case p.Path == path:
+		return p.Err.Error()
+	}
+	return textsafe.Name(p.Path) + ": " + p.Err.Error()
 }
 
 // Check returns the refusal that Open would end with, and makes nothing. Whoever
