@@ -28,7 +28,12 @@ func newCompletion(env *Env) *cobra.Command {
 bash-completion, version 2; without it bash says that _get_comp_words_by_ref is
 not found`,
 		DisableFlagsInUseLine: true,
-		Args:                  exactly("SHELL"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(cmd.CommandPath(), "SHELL is missing", "postern completion with one of bash, zsh, fish, powershell")
+			}
+			return exactly("SHELL")(cmd, args)
+		},
 		ValidArgs:             []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			script, ok := scripts[args[0]]

@@ -58,7 +58,7 @@ person's word, so it is refused in an agent's own shell
 what was added is remembered, so that --undo takes out exactly that, also after
 other changes; of a --client that is named also an entry that reads as init
 writes it. what it can't take out is named, the rest goes, and it ends with
-exit 1
+exit 1. after the last folder it says what of postern stays, and where
 
 clients: ` + strings.Join(ids[:half], ", ") + ",\n  " + strings.Join(ids[half:], ", "),
 		DisableFlagsInUseLine: true,
@@ -301,7 +301,7 @@ func (r *initRun) carryOut(ctx context.Context) error {
 		if err := r.plan.Apply(ctx, r.stateDir); err != nil {
 			return err
 		}
-		out.Applied = !out.idle()
+		out.Applied, out.Stays = !out.idle(), r.remains()
 	}
 	return cmp.Or(r.told(out), r.complete(out))
 }

@@ -26,6 +26,7 @@ type initJSON struct {
 	Left    []string         `json:"left"` // that undoing couldn't take out
 	Ignore  []string         `json:"gitignore"`
 	Warns   []string         `json:"warnings"`
+	Stays   []string         `json:"stays"` // of postern, once it is taken out of the last folder
 
 	git bool // the folder is in a repository
 }
@@ -71,7 +72,7 @@ func (r *initRun) report() *initJSON {
 	out := &initJSON{
 		document: newDocument("init"), Project: r.world.Project, Program: r.server.Command, Undo: r.undo, DryRun: r.dry,
 		Clients: []initClientJSON{}, Changes: []initChangeJSON{}, Kept: append([]string{}, r.plan.Kept...),
-		Left: append([]string{}, r.plan.Left...), Ignore: []string{}, Warns: []string{}, git: inRepository(r.world.Project),
+		Left: append([]string{}, r.plan.Left...), Ignore: []string{}, Warns: []string{}, Stays: []string{}, git: inRepository(r.world.Project),
 	}
 	if !r.undo && r.replaceable() {
 		out.Warns = append(out.Warns, "the program "+textsafe.Name(r.server.Command)+" lies in the folder, where the agent's own shell could replace it: install it elsewhere")
@@ -167,7 +168,7 @@ func (j *initJSON) after() string {
 	case j.idle() && j.Undo && len(j.Left) > 0:
 		return "nothing was changed\n"
 	case j.idle() && j.Undo:
-		return "nothing that init added is there, nothing was changed\n"
+		return "nothing that init added is there, nothing was changed\n" + j.stays()
 	case j.idle():
 		return "everything is there already, nothing was changed\n"
 	case !j.Applied:
@@ -177,7 +178,7 @@ func (j *initJSON) after() string {
 		fmt.Fprintf(&b, "%s: %s\n", map[string]string{"make": "made", "edit": "edited", "remove": "removed"}[c.Action], textsafe.Name(c.File))
 	}
 	if j.Undo {
-		b.WriteString("clients that run now go on until they are started again\n")
+		b.WriteString("clients that run now go on until they are started again\n" + j.stays())
 		return b.String()
 	}
 	b.WriteString("\n" + j.clients())
@@ -191,6 +192,30 @@ func (j *initJSON) after() string {
 		b.WriteString("try: ask the agent: with postern, write \"exit 0\" to .git/hooks/pre-commit; then postern explain\n")
 	}
 	b.WriteString("undo: postern init --undo\n")
+	return b.String()
+}
+
+// remains is what stays of postern where no folder is attached any more: what a
+// person may still want to know, and what no init made.
+func (r *initRun) remains() []string {
+	stays := []string{}
+	if !r.undo || r.clients != nil || len(attach.Folders(r.stateDir)) > 0 {
+		return stays
+	}
+	if _, err := os.Stat(r.stateDir); err == nil {
+		stays = append(stays, r.stateDir+", which holds the log, its keys, and copies of contents for undo: end what runs, then remove the folder if you need none of it")
+	}
+	if self, err := os.Executable(); err == nil {
+		stays = append(stays, self+", the program: remove the file, or its package")
+	}
+	return stays
+}
+
+func (j *initJSON) stays() string {
+	var b strings.Builder
+	for _, s := range j.Stays {
+		fmt.Fprintf(&b, "stays: %s\n", textsafe.Clean(s))
+	}
 	return b.String()
 }
 
