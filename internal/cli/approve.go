@@ -44,8 +44,9 @@ the same session, until the question's deadline; the agent has to call again
 --pattern is for the operations asked about on every name that GLOB covers, in
 the same session for 8 hours; with --always in any session of this agent, for a
 year, until the policy changes or postern revoke takes it back. what has a code
-on its card is approved once each time; so are, but for the identical call,
-names of the built-in lists
+on its card is approved once each time: what is destructive, what controls a
+running program, what nobody knows, what isn't shown whole. so are, but for the
+identical call, names of the built-in lists
 
 TIME is how long, as 30m, 2h or 1d, or when: 18:00, 2026-11-30 18:00; 7 days at
 most. without a terminal --yes stands for the answer: it prints the card and its
@@ -199,7 +200,7 @@ func (o *approveOptions) unasked(ctx context.Context, env *Env, d *prompt.Desk, 
 		if o.code == "" {
 			why = q.ID
 		}
-		fmt.Fprintf(env.Err, "not answered: %s\nbecause: a yes to this wants its code\nnext: postern approve --yes --code %s %s\n", why, card.Code, q.ID)
+		fmt.Fprintf(env.Err, "not answered: %s\nbecause: %s, so a yes wants its code\nnext: postern approve --yes --code %s %s\n", why, card.WhyCode, card.Code, q.ID)
 		return nil, exitCode(fault.ExitFailed)
 	}
 	yes.Approver, yes.Shown = byCommand, card.Digest

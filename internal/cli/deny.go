@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,11 @@ func deny(ctx context.Context, env *Env, ids []string, asJSON bool) error {
 			if err != nil {
 				return nil, err
 			}
-			return d.Store.Decide(ctx, id, grant.Answer{Kind: grant.No, Approver: byCommand, Shown: prompt.Draw(q).Digest})
+			g, err := d.Store.Decide(ctx, id, grant.Answer{Kind: grant.No, Approver: byCommand, Shown: prompt.Draw(q).Digest})
+			if err == nil {
+				fmt.Fprint(env.Err, d.Paused(g))
+			}
+			return g, err
 		})
 	})
 }

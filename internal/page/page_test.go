@@ -264,7 +264,7 @@ func TestDestructive(t *testing.T) {
 	}
 	code := prompt.Draw(q).Code
 	text := d.get("/")
-	if !strings.Contains(text, "<strong>"+code+"</strong>") || strings.Contains(text, `value="session"`) {
+	if !strings.Contains(text, "it is destructive, so a yes wants its code. type <strong>"+code+"</strong>") || strings.Contains(text, `value="session"`) {
 		t.Error(text)
 	}
 	v := d.form("/", "/decide", id)

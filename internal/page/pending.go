@@ -17,6 +17,8 @@ type card struct {
 	Digest string
 	Parts  []part
 	Code   string // to be typed for a yes, "" where a click is one
+	// WhyCode is why.
+	WhyCode string
 	// Unshown says what the card doesn't show, "" for nothing.
 	Unshown string
 	// Changed are the names that lead to something else since it was asked: no
@@ -91,7 +93,7 @@ func partsOf(drawn []prompt.Part) (all []part) {
 
 func (p *Page) cardOf(s *session, q *asked) card {
 	unshown, _ := spell.Out(q.Card.Unshown, false)
-	c := card{ID: q.ID, Digest: q.drawn.Digest, Parts: partsOf(q.drawn.Parts), Code: q.drawn.Code, Unshown: unshown}
+	c := card{ID: q.ID, Digest: q.drawn.Digest, Parts: partsOf(q.drawn.Parts), Code: q.drawn.Code, WhyCode: q.drawn.WhyCode, Unshown: unshown}
 	if c.Unshown == "" && q.For.More > 0 {
 		c.Unshown = "names"
 	}

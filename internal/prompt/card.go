@@ -41,6 +41,8 @@ type Card struct {
 	// Code has to be typed for a yes to what can't be taken back, and to what the
 	// card doesn't show all of; "" for the rest.
 	Code string
+	// WhyCode is why, in a few words.
+	WhyCode string
 	// Pattern is what a yes for a pattern would cover; "" where there is none.
 	Pattern string
 	// Named says that the agent has a name: what serves other sessions needs one.
@@ -74,11 +76,11 @@ const maxSaid = 500
 
 // Draw draws a question.
 func Draw(q *grant.Question) Card {
-	c := Card{Parts: parts(q), Named: q.For.Agent != ""}
+	c := Card{Parts: parts(q), Named: q.For.Agent != "", WhyCode: q.WhyCode()}
 	c.Text = "question " + q.ID + "\n" + Text(c.Parts)
 	sum := sha256.Sum256([]byte(c.Text))
 	c.Digest = hex.EncodeToString(sum[:])
-	if q.WantsCode() {
+	if c.WhyCode != "" {
 		c.Code = strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:4])
 	} else if !q.For.Private {
 		c.Pattern = grant.AroundOf(&q.For)

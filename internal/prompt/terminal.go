@@ -50,13 +50,24 @@ func Open() (*Terminal, error) {
 	t := newTerminal(in, out)
 	t.size = func() (columns, rows int) {
 		_ = control(out, func(fd int) (err error) { columns, rows, err = term.GetSize(fd); return err })
-		return columns, rows
+		return sized(columns, rows)
 	}
 	t.close = func() {
 		_ = control(in, func(fd int) error { return term.Restore(fd, before) })
 		_ = errors.Join(in.Close(), out.Close())
 	}
 	return t, nil
+}
+
+// sized is the size of a terminal, of 80 columns and 24 rows where it doesn't tell.
+func sized(columns, rows int) (int, int) {
+	if columns <= 0 {
+		columns = 80
+	}
+	if rows <= 0 {
+		rows = 24
+	}
+	return columns, rows
 }
 
 // Files opens the same terminal for reading and for writing as it is, for who asks
@@ -82,7 +93,7 @@ func control(f *os.File, do func(fd int) error) error {
 }
 
 func newTerminal(in io.Reader, out io.Writer) *Terminal {
-	t := &Terminal{out: out, keys: make(chan key, 1024), size: func() (int, int) { return 80, 24 }, close: func() {}, now: time.Now}
+	t := &Terminal{out: out, keys: make(chan key, 1024), size: func() (int, int) { return sized(0, 0) }, close: func() {}, now: time.Now}
 	go func() {
 		defer close(t.keys)
 		var buf [64]byte

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -231,7 +232,7 @@ func (d *Desk) Ask(ctx context.Context, t *Terminal, q *grant.Question, yes gran
 		a.Approver, a.Shown = approver, card.Digest
 		g, err := d.Decide(ctx, q, a)
 		if err == nil {
-			err = t.print(told(g) + "\n\n")
+			err = t.print(told(g) + "\n" + t.wrap(d.Paused(g)) + "\n")
 		}
 		return g, err
 	}
@@ -276,7 +277,7 @@ func (c Card) choices(yes grant.Answer) string {
 	}[yes.Kind]
 	switch {
 	case c.Code != "":
-		return "a yes, " + word + ", wants its code: type " + c.Code + " · n no · l later: "
+		return c.WhyCode + ": a yes, " + word + ", wants its code: type " + c.Code + " · n no · l later: "
 	case yes.Kind != grant.Once:
 		return "y yes, " + word + " · n no · l later: "
 	case c.oneKey() != "":
@@ -327,6 +328,21 @@ func (c Card) answer(line string, yes grant.Answer) (grant.Answer, bool) {
 		return grant.Answer{Kind: grant.Always, Pattern: c.oneKey()}, true
 	}
 	return yes, false
+}
+
+// Paused is a line that says of the last no in a row that it has paused the agent,
+// "" of any other answer.
+func (d *Desk) Paused(g *grant.Grant) string {
+	agent := g.For.Agent
+	if g.Kind != grant.No || !slices.Contains(d.Store.PausedAgents(), agent) {
+		return ""
+	}
+	name := "the agent without a name"
+	if agent != "" {
+		name = spell.Name(agent)
+	}
+	return name + " is paused: three noes in a row. its other questions are over; to let it ask again: " +
+		textsafe.Clean(grant.ResumeCommand(agent)).String() + "\n"
 }
 
 // told says what was answered.

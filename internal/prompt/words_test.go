@@ -38,12 +38,107 @@ func TestChoices(t *testing.T) {
 	if a, ok := c.answer("p", once); !ok || a.Pattern != c.Pattern {
 		t.Errorf("p is %+v", a)
 	}
-	c.Code = "rd7p"
-	if got := c.choices(once); got != "a yes, once, wants its code: type rd7p · n no · l later: " {
+	c.Code, c.WhyCode = "rd7p", "it is destructive"
+	if got := c.choices(once); got != "it is destructive: a yes, once, wants its code: type rd7p · n no · l later: " {
 		t.Error(got)
 	}
 	if got := c.unanswered(); got != "not answered: the code is wrong; for a yes type rd7p" {
 		t.Error(got)
+	}
+}
+
+// TestWhyCode: a card that has a code has the reason.
+func TestWhyCode(t *testing.T) {
+	for want, change := range map[string]func(*grant.Question){
+		"":                              func(*grant.Question) {},
+		"it is destructive":             func(q *grant.Question) { q.For.Class = "destructive" },
+		"it controls a running program": func(q *grant.Question) { q.For.Class = "runtime" },
+		"nobody knows what it does":     func(q *grant.Question) { q.For.Class = "unknown" },
+		"not all of it is shown":        func(q *grant.Question) { q.For.More = 1 },
+	} {
+		q := question()
+		change(q)
+		if c := Draw(q); c.WhyCode != want || (c.Code != "") != (want != "") {
+			t.Errorf("%q with the code %q, want %q", c.WhyCode, c.Code, want)
+		}
+	}
+}
+
+// TestSized: a terminal that doesn't tell its size is a usual one.
+func TestSized(t *testing.T) {
+	for given, want := range map[[2]int][2]int{{0, 0}: {80, 24}, {0, 50}: {80, 50}, {132, 0}: {132, 24}, {16, 10}: {16, 10}} {
+		if columns, rows := sized(given[0], given[1]); columns != want[0] || rows != want[1] {
+			t.Errorf("%v is %d×%d", given, columns, rows)
+		}
+	}
+}
+
+// TestPausedTold: the no that pauses the agent says so, and how it is resumed; no
+// other answer does.
+func TestPausedTold(t *testing.T) {
+	store := grant.Open(t.TempDir(), grant.Options{})
+	d := deskOf(store)
+	said := ""
+	for i := range grant.NoesInRow {
+		if said != "" {
+			t.Errorf("told after %d: %q", i, said)
+		}
+		b := question().For
+		b.Host, b.Agent, b.Arguments = true, "my agent", string(rune('a'+i))
+		q, err := store.Ask(t.Context(), b, question().Card, "c", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := d.Decide(t.Context(), q, grant.Answer{Kind: grant.No})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said = d.Paused(g)
+		g.Kind = grant.Once
+		if got := d.Paused(g); got != "" {
+			t.Errorf("a yes: %q", got)
+		}
+	}
+	if want := "my agent is paused: three noes in a row. its other questions are over; to let it ask again: postern resume 'my agent'\n"; said != want {
+		t.Errorf("%q, want %q", said, want)
+	}
+}
+
+// TestPausedOnTerminal: a watch says it of questions that come by themselves, and of
+// those on one card.
+func TestPausedOnTerminal(t *testing.T) {
+	for name, tools := range map[string][]string{"by themselves": {"one", "two", "three"}, "on one card": {"one", "one", "one"}} {
+		store := grant.Open(t.TempDir(), grant.Options{})
+		for i, tool := range tools {
+			b := question().For
+			b.Host, b.Tool, b.Arguments = true, tool, string(rune('a'+i))
+			if _, err := store.Ask(t.Context(), b, question().Card, "c", time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		in, keys := io.Pipe()
+		out := &screen{}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		at := newTerminal(in, out)
+		at.size = func() (int, int) { return 80, 200 }
+		go func() { ended <- deskOf(store).Watch(ctx, at) }()
+		said := func() bool {
+			return strings.Contains(strings.ReplaceAll(out.String(), "\r\n"+goesOn, ""), "claude-code is paused: three noes in a row. its other questions are over; to let it ask again: postern resume claude-code\r\n")
+		}
+		for late := time.Now().Add(30 * time.Second); !said(); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(late) {
+				t.Fatalf("%s: it doesn't say so: %q", name, out.String())
+			}
+			if strings.Contains(out.String(), "l later: ") {
+				_, _ = keys.Write([]byte("n\r")) // the first ones are not heard
+			}
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		_ = keys.Close()
 	}
 }
 

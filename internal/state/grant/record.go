@@ -91,9 +91,23 @@ func (b *Binding) Destructive() bool {
 }
 
 // WantsCode reports whether a yes has to be typed as the code of the card, and is
-// for once: what is done can't be taken back, or the card doesn't show all of it.
-func (q *Question) WantsCode() bool {
-	return q.For.Destructive() || q.Card.Unshown != "" || q.For.More > 0
+// for once.
+func (q *Question) WantsCode() bool { return q.WhyCode() != "" }
+
+// WhyCode is why a yes wants the code, "" where it doesn't: what is done can't be
+// taken back, or the card doesn't show all of it.
+func (q *Question) WhyCode() string {
+	switch {
+	case q.For.Class == core.Runtime.String():
+		return "it controls a running program"
+	case q.For.Class == core.Destructive.String():
+		return "it is destructive"
+	case q.For.Destructive():
+		return "nobody knows what it does"
+	case q.Card.Unshown != "" || q.For.More > 0:
+		return "not all of it is shown"
+	}
+	return ""
 }
 
 // Alike is the same for questions of one asker that differ in their targets and in
