@@ -22,6 +22,7 @@ type persons struct {
 	paused  bool            // the agent was
 	waits   bool            // its question does
 	resumed bool            // a person has since
+	voided  *records.Record // the end of its yes, or an earlier one, with the policy
 }
 
 // people finds out what people had to do with how the call ended. What can't be
@@ -34,6 +35,9 @@ func (x *explanation) people(ctx context.Context, env *Env, s *logState) {
 		x.persons.paused = true
 	case x.code() != fault.PolicyAsk:
 		return
+	}
+	if x.code() == fault.PolicyAsk && !x.persons.paused {
+		x.persons.voided = x.outdated(ctx, s)
 	}
 	store, err := lookAtGrants(env)
 	if err != nil {
@@ -53,6 +57,26 @@ func recordOf(ctx context.Context, s *logState, event audit.Event, id string) (f
 		if filter.Match(&e) && e.Record.Approval == id {
 			found = &e.Record
 			return errEnough
+		}
+		return nil
+	})
+	return found
+}
+
+// outdated is the record of the last yes that ended with its policy: to this, or
+// before it to the same operation. It is nil for none.
+func (x *explanation) outdated(ctx context.Context, s *logState) (found *records.Record) {
+	filter := records.Filter{Event: string(audit.Expired), Agent: x.told.Agent}
+	r := records.NewReader(s.audit(), records.Cursor{})
+	defer r.Close()
+	_ = r.Each(ctx, func(e records.Entry) error { // what was read before an error counts
+		of := e.Record
+		if !filter.Match(&e) || of.Reason != grant.PolicyChanged || of.Kind == "" {
+			return nil
+		}
+		before := !of.Time.After(x.told.Time) && of.Op == x.told.Op && of.Resource == x.told.Resource && of.Folder == x.told.Folder
+		if before || of.Approval == x.told.Approval {
+			found = &of
 		}
 		return nil
 	})
@@ -84,10 +108,15 @@ func (x *explanation) answering() string {
 	switch {
 	case x.code() != fault.PolicyAsk || x.persons.paused:
 		return ""
-	case x.persons.waits:
-		return "postern approve " + x.told.Approval + "; postern pending shows all that waits"
-	case x.persons.yes != nil && !x.persons.used:
+	case x.persons.yes != nil && !x.persons.used && !x.persons.waits && x.persons.voided == nil:
 		return "call again, as long as the yes holds: postern grants shows it"
 	}
-	return "call again, then a person answers: postern pending, postern approve ID"
+	text := "call again, then a person answers: postern pending, postern approve ID"
+	if x.persons.waits {
+		text = "postern approve " + x.told.Approval + "; postern pending shows all that waits"
+	}
+	if y := x.persons.voided; y != nil {
+		text += "; the yes " + y.Approval + " ended at " + y.Time.Local().Format(time.DateTime) + ": " + y.Reason
+	}
+	return text
 }
