@@ -5,6 +5,7 @@ package config
 import (
 	"cmp"
 	"os"
+	"maps"
 	"path"
 	"path/filepath"
 	"reflect"
@@ -27,7 +28,7 @@ func (l *loader) addLinks(c *policy.Config) {
 	delete(own, "")
 	var tops []top
 	for _, r := range l.out.Roots {
-		tops = append(tops, top{r.Name, slices.Compact([]string{r.Path, real(r.Path)}), r.Mounts})
+		tops = append(tops, r.top())
 	}
 	for path, entry := range own {
 		addWay(c, tops, links.Follow(path), entry)
@@ -91,6 +92,14 @@ func sorted(places []policy.Protected) []policy.Protected {
 type top struct {
 	name         string
 	dirs, mounts []string
+}
+
+// Shut are the mount points beneath the root that no call enters, as names in it,
+// sorted. None of them is asked: one may not answer.
+func (r Root) Shut() []string { return slices.Sorted(maps.Keys(r.top().shut(mounted()))) }
+
+func (r Root) top() top {
+	return top{r.Name, slices.Compact([]string{r.Path, real(r.Path)}), r.Mounts}
 }
 
 // shut are the other mount points beneath it: nothing is reached there, and whoever

@@ -13,7 +13,6 @@ import (
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
-	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/config"
 	"github.com/postern-gate/postern/internal/state/disk"
 )
@@ -41,7 +40,7 @@ func checkPolicy(_ context.Context, l *look) []Result {
 	}
 	for _, f := range l.cfg.Files {
 		if e := changeable(f, l.Policy.Accounts); e.how != "" { // a start refuses only what is sure, and not of a project's own
-			all = append(all, warn("let nobody but you write it: chmod go-w "+textsafe.Word(e.at), "%s is valid and its examples hold, but %s", f, e.how))
+			all = append(all, warn(e.hint(), "%s is valid and its examples hold, but %s", f, e.how))
 			continue
 		}
 		all = append(all, pass("%s is valid, its examples hold, and nobody else can change it", f))

@@ -55,6 +55,16 @@ type exposure struct {
 	how  string
 	at   string // whose mode says so
 	sure bool   // false where it can't be told who is in a group
+	who  string // owns that, "" for this user or root
+}
+
+// hint is what to do about a file that stays where it is: no mode helps against who
+// owns a folder above it.
+func (e exposure) hint() string {
+	if e.who != "" {
+		return "keep it beneath folders that only you and root own, or ask " + e.who + " for " + textsafe.Word(e.at)
+	}
+	return "let nobody but you write it: chmod go-w " + textsafe.Word(e.at)
 }
 
 // finding is a failure, or a warning of what isn't sure.
@@ -71,16 +81,16 @@ func (e exposure) finding(hint, format string, a ...any) Result {
 func changeable(path, accounts string) exposure {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return exposure{"it can't be found", path, true}
+		return exposure{how: "it can't be found", at: path, sure: true}
 	}
 	info, err := os.Stat(real)
 	switch {
 	case err != nil || !info.Mode().IsRegular():
-		return exposure{"it is not a file", real, true}
+		return exposure{how: "it is not a file", at: real, sure: true}
 	case info.Mode().Perm()&0o022 != 0 && posix:
-		return exposure{"others can write it", real, true}
+		return exposure{how: "others can write it", at: real, sure: true}
 	case access.Stranger(info) != "":
-		return exposure{"it belongs to another user", real, true}
+		return exposure{"it belongs to another user", real, true, access.Stranger(info)}
 	}
 	var doubt exposure
 	way := links.Follow(path)
@@ -99,18 +109,21 @@ func changeable(path, accounts string) exposure {
 // this one.
 func replaceable(at, accounts string) (doubt exposure) {
 	if info, err := os.Lstat(at); err != nil || access.Stranger(info) != "" {
-		return exposure{"the link " + at + " to it belongs to another user", at, true}
+		return exposure{how: "the link " + at + " to it belongs to another user", at: at, sure: true}
 	}
 	for dir := filepath.Dir(at); ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
 		if err != nil {
-			return exposure{"its folder can't be looked at", dir, true}
+			return exposure{how: "its folder can't be looked at", at: dir, sure: true}
 		}
+		who := access.Stranger(info)
 		switch others := access.Folder(dir, info, accounts); {
+		case who != "":
+			return exposure{"somebody else can replace it, in " + dir + ", which belongs to " + who, dir, true, who}
 		case others == access.Anybody, others == access.Members:
-			return exposure{"somebody else can replace it, in " + dir, dir, true}
+			return exposure{how: "somebody else can replace it, in " + dir, at: dir, sure: true}
 		case others == access.Unknown && doubt.how == "":
-			doubt = exposure{"a group can replace it, and who is in it can't be told, in " + dir, dir, false}
+			doubt = exposure{how: "a group can replace it, and who is in it can't be told, in " + dir, at: dir}
 		}
 		if dir == filepath.Dir(dir) {
 			return doubt
