@@ -34,7 +34,7 @@ not found`,
 			}
 			return exactly("SHELL")(cmd, args)
 		},
-		ValidArgs:             []string{"bash", "zsh", "fish", "powershell"},
+		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			script, ok := scripts[args[0]]
 			if !ok {

@@ -125,10 +125,7 @@ func (out *testJSON) try(ctx context.Context, env *Env, file string, named bool)
 		return err
 	}
 	if !named {
-		out.beyond = lookBeyond(ctx, env, o, c)
-		for _, l := range out.lines() {
-			fmt.Fprintln(env.Err, "warning: "+l)
-		}
+		out.look(ctx, env, o, c)
 	}
 	only := o.PolicyFile
 	if named && only == "" {
@@ -137,9 +134,6 @@ func (out *testJSON) try(ctx context.Context, env *Env, file string, named bool)
 	files := c.Files
 	if only != "" {
 		files = []string{only}
-	}
-	if len(files) == 0 {
-		fmt.Fprintln(env.Err, "warning: no policy file is in force here: postern init writes one")
 	}
 	for _, f := range files {
 		out.Files = append(out.Files, f)
@@ -155,6 +149,17 @@ func (out *testJSON) try(ctx context.Context, env *Env, file string, named bool)
 		}
 	}
 	return nil
+}
+
+// look tells what the policies in force do beyond this folder, and that there are none.
+func (out *testJSON) look(ctx context.Context, env *Env, o config.Options, c *config.Config) {
+	out.beyond = lookBeyond(ctx, env, o, c)
+	for _, l := range out.lines() {
+		fmt.Fprintln(env.Err, "warning: "+l)
+	}
+	if len(c.Files) == 0 {
+		fmt.Fprintln(env.Err, "warning: no policy file is in force here: postern init writes one")
+	}
 }
 
 func (out *testJSON) add(t config.Tried) {

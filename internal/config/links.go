@@ -4,8 +4,8 @@ package config
 
 import (
 	"cmp"
-	"os"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"reflect"
