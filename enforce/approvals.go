@@ -167,17 +167,7 @@ func (a *Approvals) ask(ctx context.Context, q *Question, b *grant.Binding, stal
 			return &permission{a, answer}, nil
 		}
 	}
-	code := fault.PolicyAsk
-	if stale {
-		code = fault.GrantStale
-	}
-	rule := q.Verdict.Reason.String() + ", and nobody has answered yet"
-	if stale {
-		rule = "what was approved has changed since"
-	}
-	f := q.refused(code, rule, "a person runs: postern approve "+asked.ID+", or answers on postern page; then call again")
-	f.Err = &answered{id: asked.ID}
-	return nil, f
+	return nil, q.unanswered(asked, stale)
 }
 
 // put puts the question, unless it waits already.

@@ -14,6 +14,18 @@ func (q *Question) refused(code fault.Code, rule, hint string) *fault.Error {
 	return &fault.Error{Code: code, Op: q.Request.Action.String(), Resource: q.Request.Resource.String(), Rule: rule, Hint: hint}
 }
 
+// unanswered is the refusal of what a person may still answer. It is stale where one
+// has said yes to what was there before.
+func (q *Question) unanswered(asked *grant.Question, stale bool) error {
+	code, rule := fault.PolicyAsk, q.Verdict.Reason.String()+", and nobody has answered yet"
+	if stale {
+		code, rule = fault.GrantStale, "what was approved has changed since"
+	}
+	f := q.refused(code, rule, "a person runs: postern approve "+asked.ID+", or answers on postern page; then call again")
+	f.Err = &answered{id: asked.ID}
+	return f
+}
+
 // saidNo is the reason of a refusal by a person.
 const saidNo = "a person said no"
 
