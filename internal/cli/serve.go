@@ -106,8 +106,9 @@ func (o *serveOptions) serve(ctx context.Context, env *Env, dirs []string) (err 
 	}
 	o.unknownAgent(env, w.live.Current())
 	w.warnWide(env)
-	approvals := state.Approvals(enforce.ApprovalOptions{Times: w.askTimes, Policy: w.live.Version, Folders: w.folders(), Door: w.door}) //nolint:contextcheck // it ends with Close
-	defer func() { err = errors.Join(err, approvals.Close()) }()                                                                         //nolint:contextcheck // an interrupt ends the session all the same
+	asking := enforce.ApprovalOptions{Times: w.askTimes, Policy: w.live.Version, Folders: w.folders(), Door: w.door}
+	approvals := state.Approvals(asking)                         //nolint:contextcheck // it ends with Close
+	defer func() { err = errors.Join(err, approvals.Close()) }() //nolint:contextcheck // an interrupt ends the session all the same
 	server, err := o.server(env, w, state, approvals)
 	if err != nil {
 		return err
