@@ -30,6 +30,9 @@ func (p *Plan) Apply(ctx context.Context, stateDir string) error {
 		return err
 	}
 	defer b.release()
+	if p.last && still(b.path) != "" {
+		return &fault.Error{Code: fault.PreconditionFailed, Op: op, Rule: "another folder was attached meanwhile, and the user's policy holds for it too", Hint: "postern init --undo again"}
+	}
 	p.disk.sweep(b.Files)
 	before := slices.Clone(b.Files)
 	if err := p.remember(b); err != nil {

@@ -43,7 +43,8 @@ func (m made) with(o made) made {
 // others is what the journals beside this one say. One that can't be read says
 // nothing.
 func others(path string) (all []record) {
-	for _, j := range journals(filepath.Dir(path), path) {
+	journals, _ := journals(filepath.Dir(path), path)
+	for _, j := range journals {
 		all = append(all, j.Files...)
 	}
 	return all

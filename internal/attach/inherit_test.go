@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/postern-gate/postern/core/fault"
 )
 
 // shared is several folders of one home, by whose clients' file they meet.
@@ -222,7 +224,7 @@ func TestPolicyOfAll(t *testing.T) {
 	a.apply(plan)
 	b.apply(b.attach("claude-desktop"))
 	undo := a.undo()
-	if !slices.ContainsFunc(undo.Kept, func(k string) bool { return strings.HasPrefix(k, policy+": other folders are attached") }) {
+	if !slices.ContainsFunc(undo.Kept, func(k string) bool { return strings.HasPrefix(k, policy+": "+b.w.Project+" is attached") }) {
 		t.Errorf("%q", undo.Kept)
 	}
 	a.apply(undo)
@@ -235,5 +237,51 @@ func TestPolicyOfAll(t *testing.T) {
 	}
 	if undo = a.undo(); len(undo.Changes)+len(undo.Left)+len(undo.Kept) != 0 { // its journal names what is gone
 		t.Errorf("%+v", undo)
+	}
+}
+
+// TestPolicyOfFoldersThatCannotBeTold: the user's policy stays while the journal of
+// another folder can't be read, and one that was attached after the plan keeps it; a
+// folder that is gone doesn't.
+func TestPolicyOfFoldersThatCannotBeTold(t *testing.T) {
+	begin := func() (s *shared, policy string) {
+		s = newShared(t, 2, "claude-desktop")
+		policy = filepath.Join(s.dir, ".config", "postern", "policy.yaml")
+		plan, err := NewPlan(s.folders[0].w, Server{Command: program}, nil, []File{{Path: policy, Text: []byte("version: 1\n")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.folders[0].apply(plan)
+		return s, policy
+	}
+	s, policy := begin()
+	a, b := s.folders[0], s.folders[1]
+	b.apply(b.attach("claude-desktop"))
+	at := journalPath(a.state, b.w.Project)
+	if err := os.WriteFile(at, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	undo := a.undo()
+	if a.apply(undo); !there(policy) || !slices.ContainsFunc(undo.Kept, func(k string) bool { return strings.HasSuffix(k, "can't be read: "+at) }) {
+		t.Errorf("unreadable: there %v, %q", there(policy), undo.Kept)
+	}
+
+	s, policy = begin()
+	a, b = s.folders[0], s.folders[1]
+	undo = a.undo()
+	b.apply(b.attach("claude-desktop"))
+	err := undo.Apply(t.Context(), a.state)
+	if fault.CodeOf(err) != fault.PreconditionFailed || !there(policy) {
+		t.Errorf("attached after the plan: there %v, %v", there(policy), err)
+	}
+
+	s, policy = begin()
+	a, b = s.folders[0], s.folders[1]
+	b.apply(b.attach("claude-desktop"))
+	if err := os.RemoveAll(b.w.Project); err != nil {
+		t.Fatal(err)
+	}
+	if a.apply(a.undo()); there(policy) {
+		t.Error("a folder that is gone keeps the policy")
 	}
 }

@@ -46,6 +46,10 @@ type record struct {
 	Temps []string `json:"temps,omitempty"`
 }
 
+// everyFolder is the lock that the books of all projects have in common: what one
+// does about the user's policy hangs on the others.
+const everyFolder = 1
+
 // lockWait is how long one init waits for another one's writing.
 const lockWait = 10 * time.Second
 
@@ -115,7 +119,7 @@ func openBook(ctx context.Context, stateDir, project string) (*book, error) {
 	if err != nil {
 		return nil, unkept(err)
 	}
-	release, err := lock.Open(dir.Join("attached", "lock")).Lock(ctx, key)
+	release, err := lock.Open(dir.Join("attached", "lock")).Lock(ctx, key, everyFolder)
 	if err != nil {
 		return nil, err
 	}

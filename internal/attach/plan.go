@@ -45,6 +45,7 @@ type Plan struct {
 	disk  *disk
 	done  []record // of the journal, to be dropped
 	undo  bool
+	last  bool // no other folder was attached, so the user's policy goes too
 }
 
 // Close lets the folders of the plan go.

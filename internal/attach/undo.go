@@ -34,26 +34,27 @@ func PlanUndo(w World, s Server, stateDir string, clients []Client) (*Plan, erro
 	if clients != nil {
 		return p, nil
 	}
-	p.unmakeAll(j, others(journalPath(stateDir, w.Project)))
+	p.unmakeAll(j, journalPath(stateDir, w.Project))
 	return p, nil
 }
 
 // unmakeAll removes the policies that init made for the folder. That of the user
 // holds for the other folders, those of the journals beside: it goes with the last.
-func (p *Plan) unmakeAll(j journal, beside []record) {
-	last := !attaches(beside)
+func (p *Plan) unmakeAll(j journal, path string) {
+	holds := still(path)
+	p.last = holds == ""
 	for _, r := range j.Files {
 		switch {
 		case !r.fits(p.world.Project):
 			p.Left = append(p.Left, r.Path+": init is remembered to have written to it in this folder, and it isn't there")
-		case r.Client == "" && !r.InProject && !last:
-			p.Kept = append(p.Kept, r.Path+": other folders are attached, and it holds for them too; it goes with the last of them")
+		case r.Client == "" && !r.InProject && !p.last:
+			p.Kept = append(p.Kept, r.Path+": "+holds)
 		case r.Client == "":
 			p.unmake(r)
 		}
 	}
-	for _, r := range beside {
-		if last && len(j.Files) > 0 && r.Client == "" && !r.InProject && filepath.IsAbs(r.Path) && !j.has(r.Path) {
+	for _, r := range others(path) {
+		if p.last && len(j.Files) > 0 && r.Client == "" && !r.InProject && filepath.IsAbs(r.Path) && !j.has(r.Path) {
 			p.unmake(r) // the journal beside names a file then that is gone
 		}
 	}
