@@ -84,7 +84,7 @@ func (x *explanation) cannot(action core.Action) string {
 	for _, name := range names {
 		if matched(hashed, name) || matched(cut, name) {
 			x.private = true
-			return "the log has only a class and a hash of the name, or a part of it"
+			return "the log has only a class and a hash of the name, or a part of it; by its name: postern check " + x.told.Op + " NAME"
 		}
 		root, _, ok := strings.Cut(name, "://")
 		if action.IsFile() && (!ok || !slices.ContainsFunc(x.w.Roots(), func(r *pathguard.Root) bool { return r.Name() == root })) {

@@ -74,11 +74,7 @@ func (x *explanation) fromRecord(base advice.Step) []advice.Step {
 	if m := regexp.MustCompile(builtinRule).FindStringSubmatch(x.told.Reason); m != nil && x.w != nil {
 		e := advice.NewEditor(x.w.live.Current())
 		step, _ := e.Lift(m[1])
-		steps := append([]advice.Step{step}, e.Examples()...)
-		if x.private {
-			steps = append(steps, x.byName())
-		}
-		return steps
+		return append([]advice.Step{step}, e.Examples()...)
 	}
 	if at, ok := placeOf(x.told.Reason); ok {
 		return []advice.Step{{
@@ -87,12 +83,7 @@ func (x *explanation) fromRecord(base advice.Step) []advice.Step {
 		}}
 	}
 	if base.Text == "" {
-		base = x.byName()
+		base.Text = "ask where it can be judged: postern check " + x.told.Op + " NAME"
 	}
 	return []advice.Step{base}
-}
-
-// byName is the question that a person asks who knows the name.
-func (x *explanation) byName() advice.Step {
-	return advice.Step{Kind: advice.InPolicy, Text: "ask where it can be judged, by the name that you know: postern check " + x.told.Op + " NAME"}
 }
