@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -299,6 +300,15 @@ func (l *layer) agentTable(q *query) *table {
 		return nil
 	}
 	return (*t)[q.action]
+}
+
+// Agents names the agents that have rules of their own.
+func (p *Policy) Agents() (names []string) {
+	for i := 0; p != nil && i < len(p.layers); i++ {
+		names = slices.AppendSeq(names, maps.Keys(p.layers[i].agents))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // ConfirmRequired reports whether a call with this action needs confirm: true.

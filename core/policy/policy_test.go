@@ -174,3 +174,25 @@ func TestCompileRefuses(t *testing.T) {
 		t.Error("an unknown root passes")
 	}
 }
+
+// TestAgents: a policy names the agents of all its layers, each once.
+func TestAgents(t *testing.T) {
+	of := func(names ...string) policy.Layer {
+		l := policy.Layer{Agents: map[string]map[core.Action]policy.Rules{}}
+		for _, n := range names {
+			l.Agents[n] = nil
+		}
+		return l
+	}
+	last := of("c")
+	p, err := policy.Compile(policy.Config{Layers: []policy.Layer{of("b", "a"), {Tighten: true}, of("b")}, Fallback: &last})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Agents(); !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Error(got)
+	}
+	if got := (*policy.Policy)(nil).Agents(); got != nil {
+		t.Error(got)
+	}
+}

@@ -137,6 +137,9 @@ func (l *Live) Problem() error {
 // Evaluate decides by the policy in force.
 func (l *Live) Evaluate(r core.Request) core.Verdict { return l.Current().Policy.Evaluate(r) }
 
+// Agents names the agents that have rules of their own.
+func (l *Live) Agents() []string { return l.Current().Policy.Agents() }
+
 // Explain lists the rules that match, the deciding one first.
 func (l *Live) Explain(r core.Request) []core.Reason { return l.Current().Policy.Explain(r) }
 
