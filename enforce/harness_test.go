@@ -43,6 +43,7 @@ func (r rules) Evaluate(q core.Request) core.Verdict {
 func (r rules) ConfirmRequired(a core.Action) bool { return r.confirm[a] }
 func (r rules) IfMatchRequired(a core.Action) bool { return r.ifMate[a] }
 func (r rules) Version() string                    { return "v1" }
+func (rules) Agents() []string                     { return nil }
 
 // log is a recorder for tests.
 type log struct {

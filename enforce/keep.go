@@ -297,17 +297,22 @@ func (c *crossing) removal(ctx context.Context) ([]*undo.Planned, error) {
 	p := planned(undo.Remove, t)
 	p.Entries, p.Temp = 1, pathguard.TempName()
 	err := t.Descendants(ctx, c.gate.o.MaxEntries, func(_ pathguard.Name, info pathguard.Info) error {
-		p.Entries++
-		if info.Kind == pathguard.KindFile {
-			p.Linked = p.Linked || info.Nlink > 1
-			p.Bytes, p.Largest = p.Bytes+info.Size, max(p.Largest, info.Size)
-		}
+		counted(p, info)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return one(p)
+}
+
+// counted counts what is removed with a directory.
+func counted(p *undo.Planned, info pathguard.Info) {
+	p.Entries++
+	if info.Kind == pathguard.KindFile {
+		p.Linked = p.Linked || info.Nlink > 1
+		p.Bytes, p.Largest = p.Bytes+info.Size, max(p.Largest, info.Size)
+	}
 }
 
 // takenBack says whether the effect can be undone, for a person who is asked.

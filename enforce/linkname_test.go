@@ -109,7 +109,7 @@ func TestLinkReturns(t *testing.T) {
 		out, err := w.gate.Move(t.Context(), ".claude", "tmp", Call{Confirm: true})
 		w.must(err)
 		change(w)
-		plan, err := w.state.PlanUndo(UndoSelect{ID: out.UndoID})
+		plan, err := w.state.PlanUndo(t.Context(), UndoSelect{ID: out.UndoID}, person())
 		w.must(err)
 		_, err = w.state.Undo(t.Context(), plan, Person{Decider: guarding(t)})
 		w.must(err)

@@ -159,7 +159,7 @@ func TestUndoable(t *testing.T) {
 	if !look() {
 		t.Error("a change that is kept")
 	}
-	plan, err := state.PlanUndo(UndoSelect{ID: id})
+	plan, err := state.PlanUndo(t.Context(), UndoSelect{ID: id}, person())
 	w.must(err)
 	_, err = state.Undo(t.Context(), plan, Person{Subject: core.Subject{Source: "undo"}, Decider: rules{}})
 	w.must(err)

@@ -122,10 +122,7 @@ func (g *Gate) Move(ctx context.Context, source, destination string, call Call) 
 
 // moves makes the crossing a rename.
 func (c *crossing) moves(from, to *operand) {
-	c.steps = func(ctx context.Context) ([]*undo.Planned, error) {
-		if err := c.judgeReturn(ctx, from, to); err != nil {
-			return nil, err
-		}
+	c.steps = func(context.Context) ([]*undo.Planned, error) {
 		p, there := planned(undo.Rename, from.target), placeOf(to.name)
 		p.To = &there
 		return one(p)

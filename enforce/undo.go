@@ -26,7 +26,9 @@ type Person struct {
 	Decider Decider  // names what a record may not spell out
 	Protect []string // postern's own files
 	// Policy finds the policy of the folder where a root lies, which is asked about
-	// the names that something gets back. Nil is the Decider for every folder.
+	// the names that something gets back. Nil is the Decider for every folder. It has
+	// to name the agents that it has rules of their own for, by Agents() []string: one
+	// that doesn't gives no name back.
 	Policy func(root, path string) (Decider, error)
 }
 
@@ -40,7 +42,7 @@ func (s *State) Undo(ctx context.Context, p *UndoPlan, by Person) (id string, er
 	}
 	defer done()
 	// Somebody else may have undone it meanwhile.
-	if err := s.again(p); err != nil {
+	if err := s.again(ctx, p); err != nil {
 		return "", err
 	}
 	r := undoRun{state: s, by: by, id: newID(), index: p.index, gates: map[opening]*Gate{}, left: map[pathguard.Facts]bool{}, found: map[undo.Place]found{}}
@@ -107,22 +109,46 @@ func (r *undoRun) step(ctx context.Context, n int, e *undo.Entered) (problem, wh
 	}
 	b := takeBack{gate: g, log: r.state.undo, index: r.index, e: e, id: r.id, n: n, left: r.left}
 	now, err := b.run(ctx)
-	switch code := fault.CodeOf(err); {
-	case err == nil:
-		r.used = r.id
-		r.index.Equate(now, e.Was)
-		if e.Do == undo.Remove && e.How == "" {
-			r.index.Remade(now, e.Was)
-		}
-		r.leave(g, e, now)
-		return "", ""
-	case code == fault.PreconditionFailed, code == fault.PathMissing, code == fault.PathSymlink, code == fault.PathEscape:
-		return UndoConflict, inTheWay(err)
-	case b.lost != "":
-		return UndoFinal, b.lost
-	default:
-		return UndoFailed, fault.As(err).Because()
+	if err != nil {
+		return inTheWay(e, err, b.lost)
 	}
+	r.used = r.id
+	r.index.Equate(now, e.Was)
+	if e.Do == undo.Remove && e.How == "" {
+		r.index.Remade(now, e.Was)
+	}
+	r.leave(g, e, now)
+	return "", ""
+}
+
+// inTheWay is what an error says of a step; of a name that is not given back with
+// what is next.
+func inTheWay(e *undo.Entered, err error, lost string) (problem, why string) {
+	switch f := fault.As(err); {
+	case f.Code == fault.PreconditionFailed && f.Op == opReturn:
+		return UndoConflict, f.Because() + "; next: " + f.Next()
+	case f.Code == fault.PreconditionFailed:
+		return UndoConflict, f.Because()
+	case f.Code == fault.PathSymlink, f.Code == fault.PathEscape:
+		return UndoConflict, ruleLink
+	case f.Code == fault.PathMissing:
+		return UndoConflict, missed(e, f.Resource)
+	case lost != "":
+		return UndoFinal, lost
+	default:
+		return UndoFailed, f.Because()
+	}
+}
+
+// missed is why a name of the step leads to nothing.
+func missed(e *undo.Entered, name string) string {
+	switch {
+	case !slices.ContainsFunc(e.Places(), func(p undo.Place) bool { return p.String() == name }):
+		return ruleLink // which leads to nothing
+	case e.Do == undo.Remove, e.Do == undo.Rename && name == e.String():
+		return ruleNoFolder
+	}
+	return ruleGone
 }
 
 // opening is what the gate of a step opens: its root, that of the name it moved
@@ -132,10 +158,14 @@ type opening struct {
 	mounts   string
 }
 
+func openingOf(e *undo.Entered) opening {
+	places := e.Places()
+	return opening{rootOf(places[0]), rootOf(places[len(places)-1]), strings.Join(e.Mounts, "\x00")}
+}
+
 // gate is one over the roots that a step was made in.
 func (r *undoRun) gate(e *undo.Entered) (g *Gate, err error) {
-	places := e.Places()
-	key := opening{rootOf(places[0]), rootOf(places[len(places)-1]), strings.Join(e.Mounts, "\x00")}
+	key := openingOf(e)
 	if g := r.gates[key]; g != nil {
 		return g, nil
 	}
@@ -189,7 +219,7 @@ type byPerson struct {
 	Decider
 
 	why string
-	of  func(root string) (Decider, error) // the policy of a root
+	of  policies
 }
 
 // why is the reason that the records give.

@@ -124,7 +124,7 @@ func TestUndoIsRecorded(t *testing.T) {
 func TestUndoKeepsOwn(t *testing.T) {
 	w := newUndoWorld(t, stateBeside(t), UndoOptions{}, map[string]string{"policy.yaml": "old"})
 	id := w.write("policy.yaml", "new")
-	p, err := w.state.PlanUndo(UndoSelect{ID: id})
+	p, err := w.state.PlanUndo(t.Context(), UndoSelect{ID: id}, person())
 	w.must(err)
 	by := person()
 	by.Protect = []string{w.path("policy.yaml")}

@@ -136,7 +136,7 @@ func undoNothing(t *testing.T) {
 	w.write("a", "other session")
 	w.put("a", "person's")
 	before := w.tree()
-	if p, err := w.state.PlanUndo(UndoSelect{Session: "S"}); fault.CodeOf(err) != fault.PathMissing {
+	if p, err := w.state.PlanUndo(t.Context(), UndoSelect{Session: "S"}, person()); fault.CodeOf(err) != fault.PathMissing {
 		t.Errorf("%+v %v", p, err)
 	}
 	w.unchanged(before)
@@ -181,7 +181,7 @@ func undoWithinBounds(t *testing.T) {
 		}
 	}
 	for i, id := range ids {
-		p, err := w.state.PlanUndo(UndoSelect{ID: id})
+		p, err := w.state.PlanUndo(t.Context(), UndoSelect{ID: id}, person())
 		w.must(err)
 		if gone := p.Steps[0].Problem == UndoGone; gone != (i < 2) {
 			t.Errorf("%d: %+v", i, p.Steps)
@@ -307,7 +307,7 @@ func undoByWhom(t *testing.T) {
 	}
 	ids := map[string]string{}
 	for edit, subject := range undoes {
-		p, err := w.state.PlanUndo(UndoSelect{ID: edit})
+		p, err := w.state.PlanUndo(t.Context(), UndoSelect{ID: edit}, person())
 		w.must(err)
 		id, err := w.state.Undo(t.Context(), p, Person{Subject: subject, Decider: rules{}})
 		w.must(err)

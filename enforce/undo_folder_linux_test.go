@@ -139,7 +139,7 @@ func TestUndoEmptyOwner(t *testing.T) {
 		for _, dir := range []string{"d", "made"} {
 			w.must(os.Chown(w.path(dir), to.uid, to.gid))
 		}
-		p, err := w.state.PlanUndo(UndoSelect{ID: made.UndoID})
+		p, err := w.state.PlanUndo(t.Context(), UndoSelect{ID: made.UndoID}, person())
 		w.must(err)
 		u, done := w.undo(UndoSelect{ID: made.UndoID})
 		if (u != "") != to.kept || (p.Problems() == 0) != to.kept || !to.kept && (p.Steps[0].Problem != UndoFinal || done.Steps[0].Problem != UndoFinal) {

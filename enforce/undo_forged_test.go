@@ -116,7 +116,7 @@ func FuzzUndoForged(f *testing.F) {
 			if strings.ContainsFunc(e.ID+e.Op, func(c rune) bool { return c < ' ' || c > '~' }) {
 				t.Errorf("%q %q reach a terminal", e.ID, e.Op)
 			}
-			if p, err := state.PlanUndo(UndoSelect{ID: e.ID}); err == nil {
+			if p, err := state.PlanUndo(t.Context(), UndoSelect{ID: e.ID}, person()); err == nil {
 				_, _ = state.Undo(t.Context(), p, person())
 			}
 		}

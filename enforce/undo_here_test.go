@@ -30,7 +30,7 @@ func TestUndoHere(t *testing.T) {
 		w.dir: here, w.path("deep"): here, b.dir: out.UndoID, "": out.UndoID,
 		filepath.Dir(w.dir): here, string(filepath.Separator): out.UndoID, w.dir + "-other": "", t.TempDir(): "",
 	} {
-		p, err := w.state.PlanUndo(UndoSelect{Last: true, Near: near})
+		p, err := w.state.PlanUndo(t.Context(), UndoSelect{Last: true, Near: near}, person())
 		w.must(err)
 		if want == "" {
 			if len(p.Steps) != 0 || p.Elsewhere != 2 {
@@ -61,7 +61,7 @@ func TestUndoWhatWasShown(t *testing.T) {
 		if id := w.write("a", "new"); bySession {
 			sel = UndoSelect{Session: prefixOf(id)}
 		}
-		p, err := w.state.PlanUndo(sel)
+		p, err := w.state.PlanUndo(t.Context(), sel, person())
 		w.must(err)
 		w.write("b", "new")
 		_, err = w.state.Undo(t.Context(), p, person())
@@ -107,7 +107,7 @@ func TestUndoNowhere(t *testing.T) {
 		t.Fatalf("%d damaged, %d changes", x.Damaged, len(x.Txns))
 	}
 	w.must(w.state.Recover(t.Context()))
-	if p, err := w.state.PlanUndo(UndoSelect{Last: true, Near: w.dir}); err != nil || len(p.Steps) != 0 || p.Elsewhere != 1 {
+	if p, err := w.state.PlanUndo(t.Context(), UndoSelect{Last: true, Near: w.dir}, person()); err != nil || len(p.Steps) != 0 || p.Elsewhere != 1 {
 		t.Errorf("%v %+v", err, p)
 	}
 	u, p := w.undo(UndoSelect{ID: id})
@@ -158,7 +158,7 @@ func TestUndoOfApproved(t *testing.T) {
 	if len(list) != 1 || list[0].ID != out.UndoID || corr != out.UndoID {
 		t.Fatalf("the list %+v, the result %s, the log %v", list, out.UndoID, corr)
 	}
-	plan, err := d.state.PlanUndo(UndoSelect{ID: out.UndoID})
+	plan, err := d.state.PlanUndo(t.Context(), UndoSelect{ID: out.UndoID}, person())
 	d.must(err)
 	_, err = d.state.Undo(t.Context(), plan, person())
 	d.must(err)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/internal/state/undo"
 )
 
@@ -33,7 +32,8 @@ const (
 
 // UndoList lists what is kept, the newest first, of one session or of all: at
 // most limit of them, all for a negative one. more is how many are left out,
-// damaged how many lines of the journals can't be read.
+// damaged how many lines of the journals can't be read. Each is looked at as if it
+// alone were taken back, and less closely than by PlanUndo.
 func (s *State) UndoList(session string, limit int) (list []UndoEntry, more, damaged int, err error) {
 	x, err := s.undo.Read()
 	if err != nil {
@@ -82,9 +82,9 @@ func undoEntry(v *view, t *undo.Txn) UndoEntry {
 		}
 	}
 	p := UndoPlan{index: v.index}
-	v.states, v.unknown = map[undo.Place]pathguard.Facts{}, nil
+	v.done = nil
 	for _, step := range slices.Backward(t.Steps) {
-		p.add(v, t, step)
+		p.add(v, t, step, v.check)
 	}
 	for i := range p.Steps {
 		if e.State = UndoReady; p.Steps[i].Problem != "" {

@@ -167,7 +167,7 @@ func TestUndoUnseen(t *testing.T) {
 		id := do(w)
 		before := w.contents()
 		w.reword(func(step map[string]any) { delete(step, "mounts") })
-		p, err := w.state.PlanUndo(UndoSelect{ID: id})
+		p, err := w.state.PlanUndo(t.Context(), UndoSelect{ID: id}, person())
 		w.must(err)
 		if s := p.Steps[0]; s.Problem != UndoFailed || !strings.HasPrefix(s.Why, undo.RuleUnread) {
 			t.Errorf("%s: %+v", name, s)

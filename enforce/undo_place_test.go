@@ -43,7 +43,7 @@ func TestUndoElsewhere(t *testing.T) {
 					w.undone(UndoSelect{ID: id})
 					continue
 				}
-				p, err := w.state.PlanUndo(UndoSelect{ID: id})
+				p, err := w.state.PlanUndo(t.Context(), UndoSelect{ID: id}, person())
 				w.must(err)
 				if len(p.Steps) != 1 || p.Steps[0].Problem != UndoConflict {
 					t.Errorf("plan: %+v", p.Steps)
@@ -173,7 +173,7 @@ func TestUndoFinal(t *testing.T) {
 	for place, at := range places(t) {
 		w := newUndoWorld(t, at(t), UndoOptions{PerFile: 10}, nil)
 		id := w.write("big", strings.Repeat("x", 100))
-		p, err := w.state.PlanUndo(UndoSelect{ID: id})
+		p, err := w.state.PlanUndo(t.Context(), UndoSelect{ID: id}, person())
 		w.must(err)
 		u, done := w.undo(UndoSelect{ID: id})
 		kept := place == "beside"

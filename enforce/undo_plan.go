@@ -3,10 +3,10 @@
 package enforce
 
 import (
+	"context"
 	"slices"
 
 	"github.com/postern-gate/postern/core/fault"
-	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/internal/state/undo"
 )
 
@@ -54,8 +54,11 @@ type UndoPlan struct {
 	Steps     []UndoStep
 	Elsewhere int // changes in other folders that Select.Near left out
 	Unshown   int // steps whose changes are beyond what ShowUndo shows
-	ids       []string
-	index     *undo.Index
+	// UndoneBy is the undo that took back already what is selected, or the last of
+	// several; "" for none.
+	UndoneBy string
+	ids      []string
+	index    *undo.Index
 }
 
 // Problems counts the steps that have one.
@@ -68,10 +71,11 @@ func (p *UndoPlan) Problems() (n int) {
 	return n
 }
 
-// PlanUndo says what taking back would do. Nothing is changed. A change or a
-// session that nobody knows is path.missing; a plan without steps has nothing to
-// undo.
-func (s *State) PlanUndo(sel UndoSelect) (*UndoPlan, error) {
+// PlanUndo says what taking back by this person would do, as far as Undo looks
+// before it does it: into folders, and what the policy says of names that something
+// gets back. Nothing is changed. A change or a session that nobody knows is
+// path.missing; a plan without steps has nothing to undo.
+func (s *State) PlanUndo(ctx context.Context, sel UndoSelect, by Person) (*UndoPlan, error) {
 	x, err := s.undo.Read()
 	if err != nil {
 		return nil, err
@@ -84,21 +88,23 @@ func (s *State) PlanUndo(sel UndoSelect) (*UndoPlan, error) {
 			Rule: "no change that is kept is of this session", Hint: "postern undo list",
 		}
 	}
-	return p, s.fill(p)
+	v := newView(x, s.undo)
+	v.run = &undoRun{state: s, by: by, index: x, found: map[undo.Place]found{}}
+	return p, p.fill(ctx, v)
 }
 
-// again plans the same changes anew: none that came since is among them.
-func (s *State) again(p *UndoPlan) error {
+// again plans the same changes anew: none that came since is among them. What Undo
+// looks at itself is left to it.
+func (s *State) again(ctx context.Context, p *UndoPlan) error {
 	x, err := s.undo.Read()
 	if err != nil {
 		return err
 	}
-	p.index, p.Steps = x, nil
-	return s.fill(p)
+	p.index, p.Steps, p.UndoneBy = x, nil, ""
+	return p.fill(ctx, newView(x, s.undo))
 }
 
-func (s *State) fill(p *UndoPlan) error {
-	v := newView(p.index, s.undo)
+func (p *UndoPlan) fill(ctx context.Context, v *view) error {
 	defer v.close()
 	for _, id := range slices.Backward(p.ids) {
 		t := p.index.Find(id)
@@ -109,10 +115,10 @@ func (s *State) fill(p *UndoPlan) error {
 			}
 		}
 		for _, e := range slices.Backward(t.Steps) {
-			p.add(v, t, e)
+			p.add(v, t, e, func(e *undo.Entered) (problem, why string) { return v.look(ctx, e) })
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // choose notes the ids of what is selected, the oldest first.
@@ -145,7 +151,7 @@ func (p *UndoPlan) chooseLast(near string) {
 }
 
 // add plans one step, unless there is nothing of it to take back.
-func (p *UndoPlan) add(v *view, t *undo.Txn, e *undo.Entered) {
+func (p *UndoPlan) add(v *view, t *undo.Txn, e *undo.Entered, check func(*undo.Entered) (problem, why string)) {
 	step := UndoStep{Verb: verbOf(e), Name: e.String(), Root: e.Path, ID: t.Corr, entered: e}
 	if e.To != nil {
 		step.Name, step.To = e.To.String(), e.String()
@@ -165,13 +171,34 @@ func (p *UndoPlan) add(v *view, t *undo.Txn, e *undo.Entered) {
 	default:
 		cur := e.Current()
 		if cur == nil {
+			p.undone(e)
 			return
 		}
 		step.entered = cur
-		step.Problem, step.Why = v.check(cur)
-		v.took(cur)
+		if step.Problem, step.Why = check(cur); step.Problem == "" {
+			v.done = append(v.done, cur)
+		}
 	}
 	p.Steps = append(p.Steps, step)
+}
+
+// undone notes what has taken a step back that is not in effect.
+func (p *UndoPlan) undone(e *undo.Entered) {
+	for e.UndoneBy != nil {
+		e = e.UndoneBy
+		p.UndoneBy = e.Txn.Corr
+	}
+}
+
+// Nothing says why a plan has no steps.
+func (p *UndoPlan) Nothing() string {
+	switch {
+	case p.UndoneBy == "":
+		return "there is nothing to undo"
+	case p.Select.ID != "":
+		return "it was undone already, by the undo " + p.UndoneBy
+	}
+	return "every change of the session was undone already"
 }
 
 func verbOf(e *undo.Entered) string {
@@ -190,109 +217,4 @@ func verbOf(e *undo.Entered) string {
 		return "lengthen"
 	}
 	return string(e.Do)
-}
-
-// view is the disk as it will be when the steps so far are taken back.
-type view struct {
-	index   *undo.Index
-	log     *undo.Log
-	roots   *aftermath
-	states  map[undo.Place]pathguard.Facts
-	unknown []undo.Place // beneath these nothing can be told before it is done
-}
-
-func newView(x *undo.Index, l *undo.Log) *view {
-	return &view{index: x, log: l, roots: newAftermath(nil), states: map[undo.Place]pathguard.Facts{}}
-}
-
-func (v *view) close() { v.roots.close() }
-
-// conflict is why what is there is not what the change left, "" where it is. What
-// can't be looked at is an error.
-func (v *view) conflict(e *undo.Entered) (why string, err error) {
-	at := e.Place
-	if e.Do == undo.Rename {
-		at = *e.To
-	}
-	if why := v.astray(e); why != "" {
-		return why, nil
-	}
-	now, known, err := v.at(e, at)
-	if err != nil {
-		return "", err
-	}
-	none := now == (pathguard.Facts{})
-	switch {
-	case !known:
-	case e.Do == undo.Remove && !none:
-		return ruleTaken, nil
-	case e.Do != undo.Remove && none:
-		return "it is gone", nil
-	case !v.index.Left(e, now):
-		return ruleChanged, nil
-	}
-	if e.Do == undo.Rename {
-		back, known, err := v.at(e, e.Place)
-		if err != nil {
-			return "", err
-		}
-		if known && back != (pathguard.Facts{}) {
-			return ruleTaken, nil
-		}
-	}
-	return "", nil
-}
-
-func (v *view) check(e *undo.Entered) (problem, why string) {
-	switch why, err := v.conflict(e); {
-	case fault.CodeOf(err) == fault.PathSymlink, fault.CodeOf(err) == fault.PathEscape:
-		return UndoConflict, ruleLink
-	case err != nil:
-		return UndoFailed, undo.RuleUnread + ": " + fault.As(err).Because()
-	case why != "":
-		return UndoConflict, why
-	}
-	if e.Image != "" && e.Do != undo.Create && !v.log.Present(e) {
-		if v.log.Image(e) == (pathguard.Facts{}) {
-			return UndoGone, ruleImageGone
-		}
-		return UndoFailed, ruleImageChanged
-	}
-	if why := v.final(e); why != "" {
-		return UndoFinal, why
-	}
-	return "", ""
-}
-
-// at is what a name of the step leads to, unknown where that can't be told yet.
-func (v *view) at(e *undo.Entered, p undo.Place) (now pathguard.Facts, known bool, err error) {
-	if f, ok := v.states[p]; ok {
-		return f, true, nil
-	}
-	if v.untold(p) {
-		return now, false, nil
-	}
-	n, ok := v.roots.top(p.Root, p.Path, e.Mounts)
-	if !ok {
-		return now, false, &fault.Error{Code: fault.IOFailed, Resource: p.String(), Rule: "its root can't be opened"}
-	}
-	if n, err = beneathTop(n, p.Rel); err == nil {
-		now, err = undo.FactsOf(n)
-	}
-	return now, err == nil, err
-}
-
-// took notes what a name leads to once the step is taken back.
-func (v *view) took(e *undo.Entered) {
-	switch e.Do {
-	case undo.Rename:
-		v.states[e.Place] = e.Was
-		v.states[*e.To] = pathguard.Facts{}
-		v.unknown = append(v.unknown, e.Place)
-	case undo.Remove:
-		v.states[e.Place] = e.Was
-		v.unknown = append(v.unknown, e.Place)
-	default:
-		v.states[e.Place] = e.Was
-	}
 }

@@ -218,7 +218,7 @@ func (c *powerCut) check(w *undoWorld, id string, places map[string]string, left
 			wrong("the old content is nowhere")
 		}
 	}
-	p, err := w.state.PlanUndo(UndoSelect{ID: id})
+	p, err := w.state.PlanUndo(w.t.Context(), UndoSelect{ID: id}, Person{Decider: rules{}})
 	w.must(err)
 	_, err = w.state.Undo(w.t.Context(), p, Person{Decider: rules{}})
 	w.must(err)

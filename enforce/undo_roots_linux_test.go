@@ -125,7 +125,7 @@ func TestUndoOtherRootAstray(t *testing.T) {
 			w := newRootsWorld(t, false)
 			id := w.move("project://f", "other://g")
 			tc.harm(w)
-			p, err := w.state.PlanUndo(UndoSelect{ID: id})
+			p, err := w.state.PlanUndo(t.Context(), UndoSelect{ID: id}, person())
 			w.must(err)
 			planned := p.Steps[0].Why
 			u, p := w.undo(UndoSelect{ID: id})

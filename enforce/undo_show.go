@@ -89,7 +89,7 @@ func (w *showing) show(s *UndoStep) {
 	if e.To != nil {
 		w.held[*e.To] = none
 	}
-	w.took(e)
+	w.done = append(w.done, e)
 	if !ofContent(e) {
 		return
 	}

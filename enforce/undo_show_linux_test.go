@@ -36,7 +36,7 @@ func TestShowUndoFollowsNoLink(t *testing.T) {
 			outside := t.TempDir()
 			w := newUndoWorld(t, stateBeside(t), UndoOptions{}, map[string]string{"d/f": "old\n", "l": "-> " + filepath.Join(outside, "f")})
 			w.must(os.WriteFile(filepath.Join(outside, "f"), []byte("OUTSIDE"), 0o600))
-			p, err := w.state.PlanUndo(UndoSelect{ID: tc.change(w)})
+			p, err := w.state.PlanUndo(t.Context(), UndoSelect{ID: tc.change(w)}, person())
 			w.must(err)
 			tc.swap(w, outside)
 			w.state.ShowUndo(p, person(), nil)

@@ -29,7 +29,7 @@ func (w *undoWorld) moved(from, to string) string {
 // shown is the plan with what it changes.
 func (w *undoWorld) shown(sel UndoSelect) *UndoPlan {
 	w.t.Helper()
-	p, err := w.state.PlanUndo(sel)
+	p, err := w.state.PlanUndo(w.t.Context(), sel, person())
 	w.must(err)
 	for i := range p.Steps {
 		if s := &p.Steps[i]; s.Change+s.Unshown != "" {
@@ -101,7 +101,7 @@ func TestShowUndoOfMany(t *testing.T) {
 		got = append(got, s.Verb+" "+strings.TrimPrefix(s.Name, "project://")+" "+s.Problem+s.Change+s.Unshown)
 	}
 	want := []string{
-		"recreate d ", "restore d/x " + onlyAfterRun, "restore c conflict", "restore c " + onlyAfterRun,
+		"recreate d ", "restore d/x " + onlyAfterRun, "restore c conflict", "restore c conflict",
 		"restore b -4\n+2\n+3\n", "rename back b ", "shorten a -2\n-3\n+2\n", "restore a -2\n+1\n",
 	}
 	if !slices.Equal(got, want) || p.Unshown != 0 {

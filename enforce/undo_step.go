@@ -33,6 +33,8 @@ const (
 	ruleChanged      = "it changed since"
 	ruleLink         = "a folder of its name is a link now"
 	ruleTaken        = "something has the name now"
+	ruleGone         = "it is gone"
+	ruleNoFolder     = "the folder that it was in is gone"
 )
 
 func (b *takeBack) run(ctx context.Context) (pathguard.Facts, error) {
@@ -87,42 +89,67 @@ func (b *takeBack) check(ctx context.Context, c *crossing) error {
 		return b.conflict(last, undo.RuleFolder)
 	}
 	o, t := &c.operands[0], c.operands[0].target
-	var now pathguard.Facts
+	var now, back pathguard.Facts
 	if t.Exists() {
 		now = t.Fingerprint().Facts()
 	}
-	switch {
-	case b.e.Do == undo.Remove && t.Exists():
-		return b.conflict(o, ruleTaken)
-	case b.e.Do != undo.Remove && !t.Exists():
-		return b.conflict(o, "it is gone")
-	case !b.index.Left(b.e, now):
-		return b.conflict(o, ruleChanged)
+	if b.e.Do == undo.Rename && last.target.Exists() {
+		back = last.target.Fingerprint().Facts()
 	}
-	if b.e.Do == undo.Rename && c.operands[1].target.Exists() {
-		return b.conflict(&c.operands[1], ruleTaken)
+	switch rule := asLeft(b.index, b.e, now, back); rule {
+	case "":
+	case ruleTaken:
+		return b.conflict(last, rule)
+	default:
+		return b.conflict(o, rule)
 	}
-	if err := b.untouched(ctx, t); err != nil {
+	left := func(_ pathguard.Name, f pathguard.Facts) bool { return b.left[f] }
+	if err := untouched(b.e, now, b.beneath(ctx, t), left); err != nil {
 		return err
 	}
 	return b.kept()
+}
+
+// asLeft is why what is there is not what the step left. back is what has the name
+// that it would get back.
+func asLeft(x *undo.Index, e *undo.Entered, now, back pathguard.Facts) string {
+	none := now == pathguard.Facts{}
+	switch {
+	case e.Do == undo.Remove && !none:
+		return ruleTaken
+	case e.Do != undo.Remove && none:
+		return ruleGone
+	case !x.Left(e, now):
+		return ruleChanged
+	case back != pathguard.Facts{}:
+		return ruleTaken
+	}
+	return ""
 }
 
 func (b *takeBack) conflict(o *operand, rule string) error {
 	return &fault.Error{Code: fault.PreconditionFailed, Resource: o.spelling, Rule: rule}
 }
 
+func (b *takeBack) beneath(ctx context.Context, t *pathguard.Target) folder {
+	return func(visit func(pathguard.Name, pathguard.Facts) error) error {
+		return t.Descendants(ctx, b.gate.o.MaxEntries, func(n pathguard.Name, info pathguard.Info) error {
+			return visit(n, info.Fingerprint.Facts())
+		})
+	}
+}
+
 // untouched makes sure that a directory which would be taken away holds
-// nothing that came after it, or changed since.
-func (b *takeBack) untouched(ctx context.Context, t *pathguard.Target) error {
-	if b.e.Do != undo.Mkdir && b.e.Do != undo.Create || t.Info().Kind != pathguard.KindDir {
+// nothing that came after it, or changed since. left are what the undo itself left.
+func untouched(e *undo.Entered, now pathguard.Facts, beneath folder, left func(pathguard.Name, pathguard.Facts) bool) error {
+	if e.Do != undo.Mkdir && e.Do != undo.Create || now.Kind() != pathguard.KindDir {
 		return nil
 	}
-	return t.Descendants(ctx, b.gate.o.MaxEntries, func(n pathguard.Name, info pathguard.Info) error {
-		if b.e.Do == undo.Mkdir {
+	return beneath(func(n pathguard.Name, f pathguard.Facts) error {
+		if e.Do == undo.Mkdir {
 			return &fault.Error{Code: fault.PreconditionFailed, Resource: n.String(), Rule: "it is not empty"}
 		}
-		if f := info.Fingerprint.Facts(); f.CTime > b.e.Began.UnixNano() && !b.left[f] {
+		if f.CTime > e.Began.UnixNano() && !left(n, f) {
 			return &fault.Error{Code: fault.PreconditionFailed, Resource: n.String(), Rule: "something beneath it changed since"}
 		}
 		return nil
@@ -169,7 +196,7 @@ func (b *takeBack) restore(c *crossing) {
 // recreate gives a name back what it had.
 func (b *takeBack) recreate(c *crossing) {
 	c.action = core.FSCreate
-	defer b.judged(c)
+	defer b.judged(c, func(ctx context.Context, of policies) error { return of.judgeKept(ctx, b.log, b.e, c.operands[0].name) })
 	switch b.e.How {
 	case undo.Copied:
 		b.fromCopy(c, undo.Create)
@@ -252,6 +279,9 @@ func (b *takeBack) renameBack(c *crossing) {
 		}
 		return all, err
 	}
+	b.judged(c, func(ctx context.Context, of policies) error {
+		return of.judgeMoved(b.index, b.e, from.name, to.name, from.target.Fingerprint().Facts(), b.beneath(ctx, from.target))
+	})
 }
 
 // shorten takes away what was added.

@@ -56,17 +56,34 @@ func person() Person {
 // undo takes back what is selected, and returns the id of the undo.
 func (w *undoWorld) undo(sel UndoSelect) (string, *UndoPlan) {
 	w.t.Helper()
-	p, err := w.state.PlanUndo(sel)
+	p, err := w.state.PlanUndo(w.t.Context(), sel, person())
 	w.must(err)
 	id, err := w.state.Undo(w.t.Context(), p, person())
 	w.must(err)
 	return id, p
 }
 
+// undoBy is undo by somebody, where nobody else is about: what is done is what the
+// plan shows.
+func (w *undoWorld) undoBy(sel UndoSelect, by Person) (string, *UndoPlan) {
+	w.t.Helper()
+	p, err := w.state.PlanUndo(w.t.Context(), sel, by)
+	w.must(err)
+	shown := slices.Clone(p.Steps)
+	id, err := w.state.Undo(w.t.Context(), p, by)
+	w.must(err)
+	for i, s := range p.Steps {
+		if i >= len(shown) || s.Problem != shown[i].Problem || s.Why != shown[i].Why || s.Done != (s.Problem == "") {
+			w.t.Errorf("step %d is %+v, shown were %+v", i, s, shown)
+		}
+	}
+	return id, p
+}
+
 // undone takes back what is selected, all of it.
 func (w *undoWorld) undone(sel UndoSelect) string {
 	w.t.Helper()
-	id, p := w.undo(sel)
+	id, p := w.undoBy(sel, person())
 	if p.Problems() > 0 {
 		w.t.Fatalf("problems: %+v", p.Steps)
 	}
@@ -383,7 +400,7 @@ func TestUndoBounds(t *testing.T) {
 			if out.Undoable || out.UndoID != "" || !strings.Contains(out.UndoReason, tc.why) {
 				t.Errorf("with confirm: %+v", out)
 			}
-			p, err := w.state.PlanUndo(UndoSelect{Last: true})
+			p, err := w.state.PlanUndo(t.Context(), UndoSelect{Last: true}, person())
 			w.must(err)
 			if len(p.Steps) != 1 || p.Steps[0].Problem != UndoUncovered {
 				t.Errorf("%+v", p.Steps)
@@ -425,7 +442,7 @@ func TestUndoTwice(t *testing.T) {
 	defer second.Close()
 	done := make(chan string, 2)
 	for _, s := range []*State{w.state, second} {
-		p, err := s.PlanUndo(UndoSelect{ID: out.UndoID})
+		p, err := s.PlanUndo(t.Context(), UndoSelect{ID: out.UndoID}, person())
 		w.must(err)
 		go func() {
 			id, err := s.Undo(t.Context(), p, person())
@@ -512,7 +529,7 @@ func TestUndoRemoved(t *testing.T) {
 		if w.read("a") != "1" {
 			t.Errorf("%s: %q", what, w.read("a"))
 		}
-		p, err := w.state.PlanUndo(UndoSelect{ID: lost})
+		p, err := w.state.PlanUndo(t.Context(), UndoSelect{ID: lost}, person())
 		if err == nil && p.Problems() != 1 || err != nil && fault.CodeOf(err) != fault.PathMissing {
 			t.Errorf("%s: %v", what, err)
 		}

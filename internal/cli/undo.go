@@ -91,8 +91,9 @@ type undoJSON struct {
 	Steps     []undoStepJSON `json:"steps"`
 	Elsewhere int            `json:"elsewhere"`         // changes in other folders that --last left out
 	NoDiff    int            `json:"no_diff,omitempty"` // steps whose diffs are beyond the bounds
+	UndoneBy  string         `json:"undone_by,omitempty"`
 
-	here, home string
+	here, home, nothing string
 }
 
 // selected is what the command line means.
@@ -142,14 +143,19 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 	if err := state.Settle(ctx); err != nil {
 		return err
 	}
-	plan, err := planned(env, state, sel)
+	if sel.Last {
+		if sel.Near, err = hereResolved(env); err != nil {
+			return err
+		}
+	}
+	plan, err := state.PlanUndo(ctx, sel, o.person(env, w, "undo"))
 	if err != nil {
 		return err
 	}
 	o.show(env, w, state, plan)
 	out := undoJSON{
 		document: newDocument("undo"), DryRun: o.dryRun, Steps: undoSteps(plan), Elsewhere: plan.Elsewhere, NoDiff: plan.Unshown,
-		here: plan.Select.Near, home: env.Getenv("HOME"),
+		UndoneBy: plan.UndoneBy, here: plan.Select.Near, home: env.Getenv("HOME"), nothing: plan.Nothing(),
 	}
 	if o.dryRun || plan.Problems() == len(plan.Steps) {
 		return ended(answer(env.Out, o.asJSON, out, out.print), plan)
@@ -192,18 +198,8 @@ func (o *undoOptions) nothing(env *Env, sel enforce.UndoSelect) error {
 			Code: fault.PathMissing, Op: "undo", Resource: what, Rule: "there is no state directory, so nothing was ever changed", Hint: "postern status",
 		}
 	}
-	out := undoJSON{document: newDocument("undo"), DryRun: o.dryRun, Steps: []undoStepJSON{}}
+	out := undoJSON{document: newDocument("undo"), DryRun: o.dryRun, Steps: []undoStepJSON{}, nothing: (&enforce.UndoPlan{}).Nothing()}
 	return answer(env.Out, o.asJSON, out, out.print)
-}
-
-// planned is the plan of what is selected; the newest change is one of here.
-func planned(env *Env, state *enforce.State, sel enforce.UndoSelect) (plan *enforce.UndoPlan, err error) {
-	if sel.Last {
-		if sel.Near, err = hereResolved(env); err != nil {
-			return nil, err
-		}
-	}
-	return state.PlanUndo(sel)
 }
 
 // ended is exit 1 where a step was left out.
@@ -270,7 +266,10 @@ func (u undoJSON) print(w io.Writer) {
 		return
 	}
 	if len(u.Steps) == 0 {
-		fmt.Fprintln(w, "there is nothing to undo")
+		fmt.Fprintln(w, u.nothing)
+		if u.UndoneBy != "" {
+			fmt.Fprintln(w, "to make it again: postern undo "+u.UndoneBy)
+		}
 		return
 	}
 	left := 0

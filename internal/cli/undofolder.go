@@ -62,7 +62,7 @@ func (w *workspace) guards(root, path string) enforce.Decider {
 
 // underName decides about a root by the name that it has in a policy.
 type underName struct {
-	enforce.Decider
+	*config.Live
 
 	as, is string
 }
@@ -71,5 +71,5 @@ func (d underName) Evaluate(q core.Request) core.Verdict {
 	if q.Resource.Root == d.as {
 		q.Resource.Root = d.is
 	}
-	return d.Decider.Evaluate(q)
+	return d.Live.Evaluate(q)
 }

@@ -71,6 +71,21 @@ func TestUndoJudgedByItsFolder(t *testing.T) {
 	}
 }
 
+// TestUndoByAgentsOfItsFolder: the rules that the policy of a folder has for an agent
+// judge what an undo gives a name there, also under a name that the root has elsewhere.
+func TestUndoByAgentsOfItsFolder(t *testing.T) {
+	for _, file := range []string{"run.sh", "else.sh"} {
+		p := newPlace(t, map[string]string{"one/deploy/README": "R", "two/x": "X"})
+		p.put(filepath.Join(p.dir, "one/.postern/policy.yaml"), "version: 1\nagents: { evil: { fs.create: { deploy/"+file+": deny } } }\n")
+		s := p.serve(filepath.Join(p.dir, "one"), filepath.Join(p.dir, "two"))
+		id := s.made("move_file", map[string]any{"source": "one://deploy", "destination": "one://d2"})
+		s.made("write_file", map[string]any{"path": "one://d2/run.sh", "content": "evil"})
+		if step := p.back(p.home, id); step.Done == (file == "run.sh") {
+			t.Errorf("%s: %+v", file, step)
+		}
+	}
+}
+
 // TestUndoOfSeveralFolders: a root of several that were served at once has another
 // name in the policy of its folder alone, and is judged by that. A policy that names
 // other roots alone judges nothing, and the one that is given does.

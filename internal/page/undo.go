@@ -84,6 +84,7 @@ type plan struct {
 	Problems int
 	Unshown  int  // steps whose changes are not shown
 	None     bool // every step is left out
+	Nothing  string
 	Stamp    stamp
 }
 
@@ -137,7 +138,7 @@ func did(verb string) string {
 
 func (p *Page) undoPlan(r *http.Request, s *session) (*content, error) {
 	sel := enforce.UndoSelect{ID: r.URL.Query().Get("id"), Session: r.URL.Query().Get("session")}
-	u, err := p.planOf(sel)
+	u, err := p.planOf(r.Context(), sel)
 	if err != nil {
 		return nil, err
 	}
@@ -158,18 +159,18 @@ func (p *Page) undoPlan(r *http.Request, s *session) (*content, error) {
 
 // planned is a plan as it is drawn, without its stamp.
 func planned(u *enforce.UndoPlan) plan {
-	out := plan{Select: u.Select, Problems: u.Problems(), Unshown: u.Unshown, None: u.Problems() == len(u.Steps)}
+	out := plan{Select: u.Select, Problems: u.Problems(), Unshown: u.Unshown, None: u.Problems() == len(u.Steps), Nothing: u.Nothing()}
 	out.Steps, _ = stepsOf(u)
 	return out
 }
 
 // planOf is a plan with what it changes, as it is shown, and looked at again before
 // it is carried out.
-func (p *Page) planOf(sel enforce.UndoSelect) (*enforce.UndoPlan, error) {
+func (p *Page) planOf(ctx context.Context, sel enforce.UndoSelect) (*enforce.UndoPlan, error) {
 	if (sel.ID == "") == (sel.Session == "") {
 		return nil, &fault.Error{Code: fault.RequestInvalid, Op: "undo", Rule: "it names no change and no session, or both", Hint: "choose one of the list"}
 	}
-	u, err := p.o.State.PlanUndo(sel)
+	u, err := p.o.State.PlanUndo(ctx, sel, p.o.Person())
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +196,7 @@ func (p *Page) takeBack(ctx context.Context, sel enforce.UndoSelect, shown strin
 	if err := p.o.State.Settle(ctx); err != nil {
 		return nil, err
 	}
-	u, err := p.planOf(sel)
+	u, err := p.planOf(ctx, sel)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +219,7 @@ func (p *Page) takeBack(ctx context.Context, sel enforce.UndoSelect, shown strin
 	}
 	switch {
 	case len(steps) == 0:
-		n.Lines = []string{"there is nothing to undo"}
+		n.Lines = []string{u.Nothing()}
 	case id != "":
 		n.Lines = append(n.Lines, "to take this back: undo "+strings.TrimSpace(id))
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/internal/state/regular"
@@ -44,10 +45,15 @@ func (l *Log) Image(e *Entered) pathguard.Facts {
 }
 
 // Within visits the image of a step and what lies beneath it, each by its path
-// beneath it, which is "." for itself. No link is followed.
-func (l *Log) Within(e *Entered, visit func(rel string, kind fs.FileMode) error) error {
+// beneath it, which is "." for itself. No link is followed. What can't be looked at
+// has the zero Facts.
+func (l *Log) Within(e *Entered, visit func(rel string, f pathguard.Facts) error) error {
+	store, err := l.images()
+	if err != nil {
+		return err
+	}
 	top := l.join(imagesName, e.Image)
-	return filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+	return filepath.WalkDir(top, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -55,8 +61,27 @@ func (l *Log) Within(e *Entered, visit func(rel string, kind fs.FileMode) error)
 		if err != nil {
 			return err
 		}
-		return visit(filepath.ToSlash(rel), d.Type())
+		rel = filepath.ToSlash(rel)
+		return visit(rel, store.Facts(filepath.Join(e.Image, rel)))
 	})
+}
+
+// In is what a folder that a step kept holds under this path, zero for nothing. No
+// link is followed.
+func (l *Log) In(e *Entered, rel string) (f pathguard.Facts) {
+	store, err := l.images()
+	if err != nil || e.Image == "" {
+		return f
+	}
+	at := e.Image
+	for entry := range strings.SplitSeq(rel, "/") {
+		if store.Facts(at).Kind() != pathguard.KindDir {
+			return pathguard.Facts{}
+		}
+		at += "/" + entry
+		f = store.Facts(at)
+	}
+	return f
 }
 
 // Read reads the journals.
