@@ -25,7 +25,22 @@ func onTheWay(t *testing.T) *policy.Policy {
 // returned takes a change back by a policy, and says what the plan has of its step.
 func (w *undoWorld) returned(id string, by Person) UndoStep {
 	w.t.Helper()
+	plan, err := w.state.PlanUndo(w.t.Context(), UndoSelect{ID: id}, by)
+	w.must(err)
+	_, err = w.state.Undo(w.t.Context(), plan, by)
+	w.must(err)
+	return w.only(plan)
+}
+
+// asShown is returned where nobody else is about: what is done is what the plan shows.
+func (w *undoWorld) asShown(id string, by Person) UndoStep {
+	w.t.Helper()
 	_, plan := w.undoBy(UndoSelect{ID: id}, by)
+	return w.only(plan)
+}
+
+func (w *undoWorld) only(plan *UndoPlan) UndoStep {
+	w.t.Helper()
 	if len(plan.Steps) != 1 {
 		w.t.Fatalf("%+v", plan.Steps)
 	}
@@ -52,7 +67,7 @@ func TestReturnedLink(t *testing.T) {
 			w := newUndoWorld(t, stateBeside(t), UndoOptions{}, spec)
 			out, err := change(w.gate, name)
 			w.must(err)
-			step := w.returned(out.UndoID, Person{Decider: onTheWay(t)})
+			step := w.asShown(out.UndoID, Person{Decider: onTheWay(t)})
 			_, err = os.Lstat(w.path(name))
 			if (err != nil) != refused || step.Done == refused {
 				t.Errorf("%s %s: %v, %+v", name, how, err, step)
@@ -71,7 +86,7 @@ func TestReturnedKept(t *testing.T) {
 	w := newUndoWorld(t, stateBeside(t), UndoOptions{}, map[string]string{"keys/a.txt": "A"})
 	out, err := w.gate.Delete(t.Context(), "keys", true, Call{Confirm: true})
 	w.must(err)
-	if step := w.returned(out.UndoID, Person{Decider: d}); !step.Done || w.read("keys/a.txt") != "A" {
+	if step := w.asShown(out.UndoID, Person{Decider: d}); !step.Done || w.read("keys/a.txt") != "A" {
 		t.Errorf("%+v", step)
 	}
 }
@@ -110,7 +125,7 @@ func TestReturnedKeptLink(t *testing.T) {
 		}
 		out, err := w.gate.Delete(t.Context(), "d", true, Call{Confirm: true})
 		w.must(err)
-		step := w.returned(out.UndoID, Person{Decider: shippedWith(t, policy.Config{Layers: []policy.Layer{c.then}})})
+		step := w.asShown(out.UndoID, Person{Decider: shippedWith(t, policy.Config{Layers: []policy.Layer{c.then}})})
 		_, err = os.Lstat(w.path("d/" + c.link))
 		if step.Done != c.back || (err == nil) != c.back {
 			t.Errorf("%s: %v, %+v", name, err, step)
@@ -154,13 +169,13 @@ func TestReturnedByItsFolder(t *testing.T) {
 		moved, err := w.gate.Move(t.Context(), "deploy", "d2", Call{Confirm: true})
 		w.must(err)
 		w.put("d2/run.sh", "evil")
-		step := w.returned(moved.UndoID, by)
+		step := w.asShown(moved.UndoID, by)
 		if step.Done != c.back || !c.back && (step.Problem != UndoConflict || !strings.Contains(step.Why, c.why)) || asked != 2 {
 			t.Errorf("%s: asked %d times, %+v", name, asked, step)
 		}
 		written, err := w.gate.Write(t.Context(), "f", []byte("new"), Call{})
 		w.must(err)
-		if step := w.returned(written.UndoID, by); !step.Done || w.read("f") != "F" || asked != 2 {
+		if step := w.asShown(written.UndoID, by); !step.Done || w.read("f") != "F" || asked != 2 {
 			t.Errorf("%s: asked %d times, %+v", name, asked, step)
 		}
 	}

@@ -63,7 +63,7 @@ func TestReturnedUnderStricter(t *testing.T) {
 			w.must(err)
 			later()
 			c.harm(w)
-			step := w.returned(out.UndoID, Person{Decider: shippedWith(t, policy.Config{Layers: []policy.Layer{c.then}})})
+			step := w.asShown(out.UndoID, Person{Decider: shippedWith(t, policy.Config{Layers: []policy.Layer{c.then}})})
 			_, err = os.Lstat(w.path("pub"))
 			if back := c.want == ""; step.Done != back || (err == nil) != back || !strings.HasPrefix(step.Why, c.want) {
 				t.Errorf("%v: %+v", err, step)
@@ -128,11 +128,11 @@ func TestReturnedForAgents(t *testing.T) {
 		later()
 		c.come(w)
 		d := shippedWith(t, policy.Config{Layers: []policy.Layer{c.by}})
-		step := w.returned(out.UndoID, Person{Decider: unnamed{d}})
+		step := w.asShown(out.UndoID, Person{Decider: unnamed{d}})
 		if why := "can't be told: it doesn't say which agents it has rules for; next: "; step.Done || !strings.Contains(step.Why, why) {
 			t.Errorf("%s, by one that names none: %+v", name, step)
 		}
-		step = w.returned(out.UndoID, Person{Decider: d})
+		step = w.asShown(out.UndoID, Person{Decider: d})
 		if step.Done != (c.want == "") || !strings.HasPrefix(step.Why, c.want) {
 			t.Errorf("%s: %+v", name, step)
 		}
