@@ -16,6 +16,9 @@ import (
 // what lies at To by the name that it has through the link too.
 type Link struct {
 	Root, Path string
+	// Entry is the one that it belongs to, "" for that of its name. Such a link has no
+	// name here: only what it leads over is known.
+	Entry string
 	// ToRoot and To are where it leads: "" and "" for beneath no root.
 	ToRoot, To string
 	// Over says that it leads on from there: what lies at To, a link or a folder
@@ -37,13 +40,21 @@ const (
 	whyAbove = "a link of this name would give what it leads to names that this protects"
 	whyHeld  = "this link leads to names that this protects, so it is not moved or removed"
 	whyOver  = " leads over it, so it is not moved or removed"
-	whyLed   = "a link with a name that this protects leads there"
+	whyLed   = " leads there"
+	unnamed  = "a link with a name that this protects"
 )
 
 func (p *Policy) compileLinks(c Config) {
 	for _, l := range c.Links {
 		q := query{kind: kindFile}.at(l.Root, l.Path)
 		r := p.inLists(&q)
+		if slices.Contains(c.Lift, l.Entry) {
+			continue
+		}
+		if l.Entry != "" {
+			held := Protected{Root: l.ToRoot, Path: l.To, Entry: l.Entry}.rule()
+			r = &held
+		}
 		if r == nil && goesOn(&q, &p.freed, &p.lifted) == nil {
 			continue
 		}
@@ -59,15 +70,20 @@ func (p *Policy) compileLinks(c Config) {
 	}
 }
 
-// whyHeld names the link, where it isn't one whose name is left out of listings.
+// whyHeld names the link, where it may.
 func (p *Policy) whyHeld(l Link, by *rule) string {
-	switch {
-	case !l.Over:
+	if !l.Over {
 		return whyHeld
-	case slices.Contains(p.private, by.reason.Builtin) || by.reason.Builtin == ownState:
-		return "a link with a name that this protects" + whyOver
 	}
-	return "the link " + strconv.Quote(l.Path) + whyOver
+	return p.link(l, by) + whyOver
+}
+
+// link names it, where it isn't one whose name is left out of listings.
+func (p *Policy) link(l Link, by *rule) string {
+	if l.Entry != "" || slices.Contains(p.private, by.reason.Builtin) || by.reason.Builtin == ownState {
+		return unnamed
+	}
+	return "the link " + strconv.Quote(l.Path)
 }
 
 // at is the query about another name.
@@ -112,7 +128,7 @@ func (p *Policy) byLink(q *query) (core.Reason, bool) {
 		if named, ok := k.through(q); ok {
 			if r := p.builtin(&named); r != nil {
 				why := r.reason
-				why.Why = whyLed
+				why.Why = p.link(k.Link, r) + whyLed
 				return why, true
 			}
 		}

@@ -187,10 +187,13 @@ func TestKnownLinks(t *testing.T) {
 func TestLinksLeadOver(t *testing.T) {
 	p := linked(t,
 		Link{Root: "r", Path: ".env", ToRoot: "r", To: "Current", Over: true}, Link{Root: "r", Path: ".env", ToRoot: "r", To: "releases/42/env"},
-		Link{Root: "r", Path: ".vscode", ToRoot: "other", To: "a/b", Over: true}, Link{Root: "r", Path: "latest", ToRoot: "r", To: "v1", Over: true})
+		Link{Root: "r", Path: ".vscode", ToRoot: "other", To: "a/b", Over: true}, Link{Root: "r", Path: "latest", ToRoot: "r", To: "v1", Over: true},
+		Link{Root: "r", Path: ".cursor/rules", ToRoot: "r", To: "docs"}, Link{Entry: "shell", ToRoot: "r", To: "way", Over: true})
 	whys := map[string]string{
 		"fs.rename r://Current": "a link with a name", "fs.delete r://current": "a link with a name", "fs.rename other://a/b": `the link ".vscode" leads over it`,
-		"fs.delete other://a/b": `the link ".vscode" leads over it`, "fs.read r://releases/42/env": "leads there",
+		"fs.delete other://a/b": `the link ".vscode" leads over it`, "fs.read r://releases/42/env": unnamed + whyLed,
+		"fs.write r://docs/a/b/c.md": `the link ".cursor/rules" leads there`, "fs.write r://docs2/c.md": "",
+		"fs.rename r://Way": unnamed + whyOver, "fs.delete r://way": unnamed, "fs.rename other://way": "", "fs.write r://way/x": "", "fs.rename r://way/x": "", "link r://way": whyAbove,
 		"fs.rename r://a/b": "", "fs.rename r://Current/x": "", "fs.rename r://releases": "", "fs.write r://Current": "", "fs.read r://Current/env": "",
 		"fs.write other://a/b/tasks.json": "", "fs.rename r://v1": "", "fs.rename other://a": "",
 		"link r://Current": whyAbove, "link other://a": whyAbove, "link other://a/b": whyAbove, "link r://v1": "", "link other://a/c": "",
@@ -217,6 +220,7 @@ func TestLiftedLinks(t *testing.T) {
 		{Root: "r", Path: ".env", ToRoot: "r", To: "conf/env"},
 		{Root: "r", Path: ".env", ToRoot: "r", To: "conf", Over: true},
 		{Root: "r", Path: "latest", ToRoot: "r", To: "v2"},
+		{Entry: "git", ToRoot: "r", To: "GitHooks", Over: true},
 	}
 	p := compiled(t, Config{Roots: []Root{{Name: "r"}}, Lift: []string{"git", "dotenv"}, Links: links})
 	for name, want := range map[string]string{"GitHooks/pre-commit": "git", "githooks/x": "git", "conf/env": "dotenv", "GitHook": "", "v2/x": "", "conf/x": ""} {

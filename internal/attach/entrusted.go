@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/internal/links"
 )
 
 // Entrusted are paths that no agent may change, wherever they lie: by them it
@@ -24,6 +25,8 @@ type Entrusted struct {
 	// surroundings and by none; what the links in such folders lead to; and what
 	// init has written to.
 	Places map[string][]string
+	// Over are links and folders, by the same, that must stay for these to lead there.
+	Over map[string][]string
 	// Fronts are folders of which a part belongs to an entry, so that what isn't there
 	// yet is known.
 	Fronts []Front
@@ -31,6 +34,8 @@ type Entrusted struct {
 	Unread []string
 	// Beyond are folders that hold more than is looked through for links.
 	Beyond []string
+	// Away are those that lead to a mount that may not answer, so that it isn't asked.
+	Away []string
 }
 
 // Front is a folder, and the pattern for the part of it that belongs to the entry.
@@ -49,15 +54,15 @@ const policies = "postern"
 // Entrust finds them. What init wrote is known from the state directory, so that
 // it is found too where a variable that led there isn't set any more. Files in
 // projects have names that the built-in lists know.
-func Entrust(w World, stateDir string) Entrusted {
+func Entrust(look *links.Look, w World, stateDir string) Entrusted {
 	var e Entrusted
 	tops := map[string][]top{}
 	now, bare := w.surroundings(), World{Home: w.Home, GOOS: w.GOOS, Getenv: func(string) string { return "" }}.surroundings()
 	for entry, places := range now.places() {
 		for _, place := range places {
 			for _, s := range [...]surroundings{now, bare} {
-				tops[entry] = append(tops[entry], s.tops(place)...)
-				dirs, pattern := s.fronts(place)
+				tops[entry] = append(tops[entry], s.tops(look, place)...)
+				dirs, pattern := s.fronts(look, place)
 				for _, dir := range dirs {
 					e.Fronts = append(e.Fronts, Front{entry, dir, pattern})
 				}
@@ -69,7 +74,7 @@ func Entrust(w World, stateDir string) Entrusted {
 	})
 	e.Fronts = slices.Compact(e.Fronts)
 	e.remembered(stateDir, tops)
-	e.follow(tops)
+	e.follow(look, tops)
 	return e
 }
 
@@ -103,21 +108,34 @@ func (e *Entrusted) remembered(stateDir string, tops map[string][]top) {
 }
 
 // follow holds these, what their links lead to and the links in them, and sorts.
-func (e *Entrusted) follow(tops map[string][]top) {
-	e.Places = map[string][]string{}
-	t := newTrail()
+func (e *Entrusted) follow(look *links.Look, tops map[string][]top) {
+	e.Places, e.Over = map[string][]string{}, map[string][]string{}
+	t := newTrail(look)
 	for _, entry := range slices.Sorted(maps.Keys(tops)) { // the bound of all is met in one order
 		paths := tops[entry]
 		slices.SortFunc(paths, func(a, b top) int {
 			return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.known, b.known), cmp.Compare(a.of, b.of))
 		})
-		var all []string
+		var all reach
 		for _, p := range slices.Compact(paths) {
-			all = append(all, t.hold(p)...)
+			all.add(t.hold(p))
 		}
-		slices.Sort(all)
-		e.Places[entry] = slices.Compact(all)
+		places := once(all.places)
+		e.Places[entry], e.Over[entry] = places, slices.DeleteFunc(once(all.over), func(path string) bool {
+			_, is := slices.BinarySearch(places, path)
+			return is
+		})
 	}
-	slices.Sort(t.beyond)
-	e.Beyond = slices.Compact(t.beyond)
+	e.Beyond = once(t.beyond)
+	for _, path := range once(t.away) {
+		if n := len(e.Away); n == 0 || !beneath(e.Away[n-1], path) { // of what goes there together one is told
+			e.Away = append(e.Away, path)
+		}
+	}
+}
+
+// once are these, each once and sorted.
+func once(all []string) []string {
+	slices.Sort(all)
+	return slices.Compact(all)
 }

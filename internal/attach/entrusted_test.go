@@ -7,7 +7,11 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/postern-gate/postern/internal/links"
 )
+
+func entrust(w World, stateDir string) Entrusted { return Entrust(new(links.Look), w, stateDir) }
 
 // TestEntrust: what no agent may change is known by today's surroundings, by the
 // defaults, by what init did, and by where links lead.
@@ -23,9 +27,9 @@ func TestEntrust(t *testing.T) {
 		}
 	}
 	moved := filepath.Join(elsewhere, "config.toml")
-	holds(Entrust(p.w, p.state).Places[agents], moved, false) // control
+	holds(entrust(p.w, p.state).Places[agents], moved, false) // control
 	env["CODEX_HOME"] = elsewhere
-	now := Entrust(p.w, p.state)
+	now := entrust(p.w, p.state)
 	holds(now.Places[agents], moved, true)
 	holds(now.Places[agents], elsewhere, true)
 	holds(now.Places[agents], p.home(".codex/config.toml"), true)
@@ -40,7 +44,7 @@ func TestEntrust(t *testing.T) {
 	}
 	p.apply(plan)
 	delete(env, "CODEX_HOME")
-	now = Entrust(p.w, p.state)
+	now = entrust(p.w, p.state)
 	holds(now.Places[agents], moved, true)
 	holds(now.Places[policies], filepath.Join(elsewhere, "policy.yaml"), true)
 	if err := os.Symlink(elsewhere, p.home(".codex")); err != nil {
@@ -50,12 +54,12 @@ func TestEntrust(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	holds(Entrust(p.w, t.TempDir()).Places[agents], filepath.Join(real, "config.toml"), true) // by the link alone
+	holds(entrust(p.w, t.TempDir()).Places[agents], filepath.Join(real, "config.toml"), true) // by the link alone
 	if len(now.Unread) != 0 {
 		t.Error(now.Unread)
 	}
 	p.put(journalPath(p.state, p.w.Project), "{")
-	now = Entrust(p.w, p.state)
+	now = entrust(p.w, p.state)
 	if len(now.Unread) != 1 || now.Unread[0] != journalPath(p.state, p.w.Project) {
 		t.Errorf("%q", now.Unread)
 	}

@@ -39,43 +39,60 @@ func kept(name string) bool {
 
 // trail finds how paths are spelled and where their links lead.
 type trail struct {
-	targets map[string][]string // of the links within a folder
-	left    int                 // entries that may be looked at
-	found   int                 // places that may be found
+	look    *links.Look
+	targets map[string]reach // of the links within a folder
+	left    int              // entries that may be looked at
+	found   int              // places that may be found
 	names   int
 	beyond  []string // folders that were not looked through whole
+	away    []string // what leads to mounts that may not answer
 }
 
-func newTrail() *trail {
-	return &trail{targets: map[string][]string{}, left: maxWhole, found: maxFound, names: maxNames}
+// reach is what paths lead to, by each step, and what must stay for that.
+type reach struct{ places, over []string }
+
+func (r *reach) add(more reach) {
+	r.places, r.over = append(r.places, more.places...), append(r.over, more.over...)
+}
+
+func newTrail(look *links.Look) *trail {
+	return &trail{look: look, targets: map[string]reach{}, left: maxWhole, found: maxFound, names: maxNames}
 }
 
 // hold returns what is held of a top: itself, what it leads to, and what the links
 // within do.
-func (t *trail) hold(p top) (all []string) {
+func (t *trail) hold(p top) (all reach) {
 	if p.of != "" && (t.names <= 0 || t.found <= 0) {
 		t.beyond = append(t.beyond, p.of)
-		return nil
+		return all
 	}
-	spelled, end, way := spellings(p.path)
+	spelled, end, way := t.follow(p.path)
 	if p.of != "" {
-		t.names, t.found = t.names-way.Names, t.found-len(spelled)
+		t.names, t.found = t.names-way.Cost, t.found-len(spelled)
 	}
-	if way.Cut {
+	if way.Cut && way.Mount == "" {
 		t.beyond = append(t.beyond, p.path)
 	}
 	listed := func(path string) bool { return p.known != "" && filepath.Base(path) == p.known }
-	all = slices.DeleteFunc(spelled, listed)
-	if end == "" {
-		return all
+	all = reach{slices.DeleteFunc(spelled, listed), way.Stays()}
+	if end != "" {
+		all.add(t.within(end, listed(end)))
 	}
-	return append(all, t.within(end, listed(end))...)
+	return all
+}
+
+// follow returns the spellings of a path, and notes where they end at a mount.
+func (t *trail) follow(path string) (all []string, end string, way links.Way) {
+	if all, end, way = spellings(t.look, path); way.Mount != "" {
+		t.away = append(t.away, path)
+	}
+	return all, end, way
 }
 
 // spellings are a path, tidied up, and each of its spellings on the way to its end, "" where
 // it leads nowhere.
-func spellings(path string) (all []string, end string, way links.Way) {
-	way = links.Follow(path)
+func spellings(look *links.Look, path string) (all []string, end string, way links.Way) {
+	way = look.Follow(path)
 	all, end = append([]string{filepath.Clean(path)}, way.Spelled...), way.End
 	if runtime.GOOS == "windows" && end != "" { // as the system spells it
 		if real, err := filepath.EvalSymlinks(filepath.Dir(end)); err == nil {
@@ -88,7 +105,7 @@ func spellings(path string) (all []string, end string, way links.Way) {
 
 // within returns what the links in a folder lead to, and those in folders that
 // they lead to. The folder itself is held as a whole, but for one that is listed.
-func (t *trail) within(top string, listed bool) (found []string) {
+func (t *trail) within(top string, listed bool) reach {
 	if done, ok := t.targets[top]; ok || !isDir(top) {
 		return done
 	}
@@ -99,11 +116,11 @@ func (t *trail) within(top string, listed bool) (found []string) {
 	t.left -= s.left
 	s.from(top)
 	t.left += s.left
-	if s.over {
+	if s.past {
 		t.beyond = append(t.beyond, top)
 	}
-	t.targets[top] = s.places
-	return s.places
+	t.targets[top] = s.reach
+	return s.reach
 }
 
 // search looks through one folder, what is nearest to it first.
@@ -111,10 +128,10 @@ type search struct {
 	*trail
 	held   []string // folders that are held with all that is in them
 	listed string   // the top where the built-in lists hold a part of it
-	places []string
-	seen   map[string]bool // the same
-	left   int
-	over   bool
+	reach
+	seen map[string]bool // its places
+	left int
+	past bool // there is more
 }
 
 func (s *search) from(top string) {
@@ -126,14 +143,18 @@ func (s *search) from(top string) {
 		}
 		next = below
 	}
-	s.over = s.over || len(next) > 0
+	s.past = s.past || len(next) > 0
 }
 
 // one looks at the entries of a folder and returns the folders among them.
 func (s *search) one(dir string) (below []string) {
+	if s.look.Late() || !s.look.Answers(dir) {
+		s.past = true
+		return nil
+	}
 	entries, more, err := entriesOf(dir, s.left)
 	s.left -= len(entries)
-	s.over = s.over || more || err != nil && !errors.Is(err, fs.ErrNotExist)
+	s.past = s.past || more || err != nil && !errors.Is(err, fs.ErrNotExist)
 	for _, e := range entries {
 		switch {
 		case e.Type()&fs.ModeSymlink != 0:
@@ -149,17 +170,18 @@ func (s *search) one(dir string) (below []string) {
 // another folder.
 func (s *search) link(path string) []string {
 	if s.names <= 0 {
-		s.over = true
+		s.past = true
 		return nil
 	}
-	spelled, end, way := spellings(path)
-	s.names -= way.Names
-	s.over = s.over || way.Cut
+	spelled, end, way := s.follow(path)
+	s.names -= way.Cost
+	s.past = s.past || way.Cut && way.Mount == ""
+	s.over = append(s.over, way.Stays()...)
 	for _, p := range spelled {
 		switch {
 		case !s.apart(p) || s.seen[p]:
 		case s.found == 0:
-			s.over = true
+			s.past = true
 		default:
 			s.found--
 			s.seen[p], s.places = true, append(s.places, p)
@@ -180,12 +202,12 @@ func (s *search) apart(path string) bool {
 			return false
 		}
 		if beneath(path, dir) {
-			s.over = true
+			s.past = true
 			return false
 		}
 	}
 	if s.listed != "" && beneath(path, s.listed) {
-		s.over = s.over || path != s.listed
+		s.past = s.past || path != s.listed
 		return false
 	}
 	return true

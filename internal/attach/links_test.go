@@ -42,7 +42,7 @@ func (d dotfiles) link(at, to string) {
 }
 
 func (d dotfiles) entries(name string) (entries []string) {
-	for entry, places := range Entrust(d.w, d.state).Places {
+	for entry, places := range entrust(d.w, d.state).Places {
 		if slices.Contains(places, d.at(name)) {
 			entries = append(entries, entry)
 		}
@@ -81,7 +81,7 @@ func TestLinksOfHome(t *testing.T) {
 			t.Errorf("control: %s belongs to %q", name, got)
 		}
 	}
-	if got := Entrust(d.w, d.state).Beyond; got != nil {
+	if got := entrust(d.w, d.state).Beyond; got != nil {
 		t.Errorf("%q", got)
 	}
 }
@@ -109,12 +109,12 @@ func TestLinksOfLinks(t *testing.T) {
 			t.Errorf("%s belongs to %q", name, got)
 		}
 	}
-	if e := Entrust(d.w, d.state); e.Beyond != nil {
+	if e := entrust(d.w, d.state); e.Beyond != nil {
 		t.Errorf("%q", e.Beyond)
 	}
 	// To hold a folder above a client's would hold everything, so it is told.
 	d.link(d.home(".copilot/x"), d.w.Home)
-	e := Entrust(d.w, d.state)
+	e := entrust(d.w, d.state)
 	if slices.Contains(e.Places[agents], d.w.Home) || len(e.Beyond) != 1 || filepath.Base(e.Beyond[0]) != ".copilot" {
 		t.Errorf("%q", e.Beyond)
 	}
@@ -143,7 +143,7 @@ func TestLinksAreBounded(t *testing.T) {
 			d := newDotfiles(t)
 			c.make(d)
 			var got []string
-			for _, path := range Entrust(d.w, d.state).Beyond {
+			for _, path := range entrust(d.w, d.state).Beyond {
 				got = append(got, filepath.Base(path))
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -199,7 +199,7 @@ func TestVariables(t *testing.T) {
 		if got := d.entries(c.path); !slices.Contains(got, c.entry) {
 			t.Errorf("%s: %s belongs to %q", variable, c.path, got)
 		}
-		if e := Entrust(d.w, d.state); !slices.Contains(e.Places[agents], d.home(".codex")) || !slices.Contains(e.Places["git"], d.home(".gitconfig")) {
+		if e := entrust(d.w, d.state); !slices.Contains(e.Places[agents], d.home(".codex")) || !slices.Contains(e.Places["git"], d.home(".gitconfig")) {
 			t.Errorf("%s: the defaults are not held any more", variable)
 		}
 		d.w.Getenv = func(string) string { return "x" } // not absolute
@@ -217,5 +217,46 @@ func TestFolderOfSettings(t *testing.T) {
 		if got := d.entries(name); !slices.Contains(got, entry) {
 			t.Errorf("XDG_CONFIG_HOME: %s belongs to %q", name, got)
 		}
+	}
+}
+
+// TestWaysStay: what a way from home leads over stays, a link or a folder that a ..
+// leaves, also where a variable says the way and where a folder's link goes it; what is
+// a place itself isn't named again.
+func TestWaysStay(t *testing.T) {
+	for at, want := range map[string]string{
+		"lnk/../cfg/bashrc": "lnk o/t", "o/t/../cfg/bashrc": "o/t", "lnk/bashrc": "lnk", "o/cfg/bashrc": "", "hop": "",
+		"lnk/../../../out": "lnk o o/t",
+	} {
+		d := newDotfiles(t)
+		d.put(d.at("o/t/x"), "")
+		d.put(d.at("o/cfg/x"), "")
+		d.link(d.at("lnk"), "o/t")
+		d.link(d.at("hop"), "o/cfg/bashrc")
+		holds := func(entry string) {
+			t.Helper()
+			over := entrust(d.w, d.state).Over[entry]
+			var got []string
+			for _, path := range over {
+				if rel, err := filepath.Rel(d.dir, path); err == nil && filepath.IsLocal(rel) {
+					got = append(got, filepath.ToSlash(rel))
+				}
+			}
+			slices.Sort(got)
+			names := strings.Fields(want)
+			slices.Sort(names)
+			if diff := cmp.Diff(names, append([]string{}, got...)); diff != "" {
+				t.Errorf("%s of %s: %s", at, entry, diff)
+			}
+		}
+		d.link(d.home(".bashrc"), d.dir+"/"+at)
+		holds("shell")
+		d.link(d.home(".codex/skills"), d.dir+"/"+at)
+		holds(agents)
+		if err := os.RemoveAll(d.home(".codex")); err != nil {
+			t.Fatal(err)
+		}
+		d.w.Getenv = func(name string) string { return map[string]string{"CLAUDE_CONFIG_DIR": d.dir + "/" + at}[name] }
+		holds(agents)
 	}
 }

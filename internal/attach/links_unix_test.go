@@ -29,7 +29,7 @@ func TestLinksWaitForNothing(t *testing.T) {
 		}
 	}
 	done := make(chan Entrusted)
-	go func() { done <- Entrust(d.w, d.state) }()
+	go func() { done <- entrust(d.w, d.state) }()
 	select {
 	case e := <-done:
 		if !slices.Contains(e.Places[agents], d.at("codex")) || e.Beyond != nil {
@@ -49,7 +49,7 @@ func TestLinksOfOthers(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.Chmod(d.home(".codex/sub"), 0o700) })
 	_, err := os.ReadDir(d.home(".codex/sub"))
-	if got := Entrust(d.w, d.state).Beyond; errors.Is(err, os.ErrPermission) != (len(got) == 1) {
+	if got := entrust(d.w, d.state).Beyond; errors.Is(err, os.ErrPermission) != (len(got) == 1) {
 		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/postern-gate/postern/core/policy"
+	"github.com/postern-gate/postern/internal/links"
 )
 
 // A place is how a file or folder is written here: ~ is the home folder, {app}
@@ -136,19 +137,23 @@ func (s surroundings) atHome(pattern string) string {
 }
 
 // tops are where a place is; a segment * in it stands for whatever is there.
-func (s surroundings) tops(place string) (all []top) {
+func (s surroundings) tops(look *links.Look, place string) (all []top) {
 	before, after, many := strings.Cut(place, "/*/")
 	if !many {
 		return readings(top{path: s.path(place), known: known(place)})
 	}
 	for _, dir := range readings(top{path: s.path(before)}) {
-		names, _, err := entriesOf(dir.path, maxEntries)
+		way := look.Follow(dir.path)
+		names, _, err := entriesOf(way.End, maxEntries)
+		if way.Mount != "" {
+			all = append(all, dir) // so that it is told
+		}
 		if err != nil {
 			continue
 		}
 		for _, e := range names {
 			at := join(dir.path, filepath.Join(e.Name(), filepath.FromSlash(after)))
-			if e.Type()&fs.ModeSymlink != 0 || there(at) { // the rest has its names in the front
+			if way := look.Follow(at); e.Type()&fs.ModeSymlink != 0 || way.Cut || there(way.End) { // the rest has its names in the front
 				all = append(all, top{path: at, of: dir.path})
 			}
 		}
@@ -157,13 +162,13 @@ func (s surroundings) tops(place string) (all []top) {
 }
 
 // fronts are the folders in which a place of many has its names, and its pattern there.
-func (s surroundings) fronts(place string) (dirs []string, pattern string) {
+func (s surroundings) fronts(look *links.Look, place string) (dirs []string, pattern string) {
 	before, after, many := strings.Cut(place, "/*/")
 	if !many {
 		return nil, ""
 	}
 	for _, dir := range readings(top{path: s.path(before)}) {
-		all, _, _ := spellings(dir.path)
+		all, _, _ := spellings(look, dir.path)
 		dirs = append(dirs, all...)
 	}
 	return dirs, "*/" + after + "/**"

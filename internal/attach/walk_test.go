@@ -37,7 +37,7 @@ func TestUpBehindALink(t *testing.T) {
 	}
 	for _, entry := range []string{"shell", "editors"} {
 		for _, name := range []string{"rc/bashrc", "nvim"} {
-			if places := Entrust(d.w, d.state).Places[entry]; slices.Contains(places, d.home(name)) {
+			if places := entrust(d.w, d.state).Places[entry]; slices.Contains(places, d.home(name)) {
 				t.Errorf("control: %s is held, which nothing leads to", name)
 			}
 		}
@@ -51,7 +51,7 @@ func TestUpBehindALink(t *testing.T) {
 		"ENV":             {up + "/env", "set/env", "env", "shell"},
 	} {
 		d.says(map[string]string{variable: c.value})
-		places := Entrust(d.w, d.state).Places[c.entry]
+		places := entrust(d.w, d.state).Places[c.entry]
 		for _, want := range []string{d.at(c.kernel), filepath.Join(home, c.text)} {
 			if !slices.Contains(places, want) {
 				t.Errorf("%s: %s is not held", variable, want)
@@ -85,7 +85,7 @@ func TestLinksDontMultiply(t *testing.T) {
 		to := d.bomb(levels)
 		d.link(d.home(".bashrc"), to)
 		d.link(d.home(".codex/config.toml"), to)
-		e := Entrust(d.w, d.state)
+		e := entrust(d.w, d.state)
 		for _, entry := range []string{"shell", agents} {
 			if n := len(e.Places[entry]); n > 200 || !slices.Contains(e.Places[entry], to) {
 				t.Fatalf("%d levels: %d places of %s", levels, n, entry)
@@ -122,7 +122,7 @@ func TestPlacesAreBounded(t *testing.T) {
 		d.link(d.at("l"), "x")
 		d.link(d.home(".kiro/x"), d.at("y"))
 		d.link(d.home(".zshrc"), d.at("zshrc"))
-		e := Entrust(d.w, d.state)
+		e := entrust(d.w, d.state)
 		var got []string
 		for _, path := range e.Beyond {
 			got = append(got, filepath.Base(path))
@@ -150,12 +150,12 @@ func TestFrontsAreKnown(t *testing.T) {
 		d := newDotfiles(t)
 		d.put(d.at("a/x"), "")
 		front := Front{"editors", d.at("xdg"), "*/User/**"}
-		if slices.Contains(Entrust(d.w, d.state).Fronts, front) {
+		if slices.Contains(entrust(d.w, d.state).Fronts, front) {
 			t.Errorf("control: %s", how)
 		}
 		move(&d)
 		d.link(d.at("xdg/Kode"), d.at("kode")) // not there yet
-		e := Entrust(d.w, d.state)
+		e := entrust(d.w, d.state)
 		if !slices.Contains(e.Fronts, front) || !slices.Contains(e.Fronts, Front{"editors", d.home(".config"), "*/User/**"}) {
 			t.Errorf("%s: %q", how, e.Fronts)
 		}
@@ -175,7 +175,7 @@ func TestRulesOfAModel(t *testing.T) {
 	d.link(d.home(".codex"), d.at("x/.claude")) // of another client
 	d.link(d.home(".claude/output-styles/x.md"), "../rules/x.md")
 	d.link(d.home(".claude/self"), ".")
-	e := Entrust(d.w, d.state)
+	e := entrust(d.w, d.state)
 	for path, want := range map[string]bool{
 		d.home(".claude"): false, d.home(".cursor"): false, d.at(".cursor"): false,
 		d.at("claude"): true, d.at("x/.claude"): true, d.home(".claude/hooks"): true, d.home(".claude/rules/x.md"): true,
@@ -188,7 +188,7 @@ func TestRulesOfAModel(t *testing.T) {
 		t.Errorf("%q", e.Beyond)
 	}
 	d.link(d.home(".claude/all"), d.w.Home)
-	if e := Entrust(d.w, d.state); len(e.Beyond) != 1 || slices.Contains(e.Places[agents], d.w.Home) {
+	if e := entrust(d.w, d.state); len(e.Beyond) != 1 || slices.Contains(e.Places[agents], d.w.Home) {
 		t.Errorf("%q", e.Beyond)
 	}
 }

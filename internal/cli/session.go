@@ -21,6 +21,7 @@ import (
 	"github.com/postern-gate/postern/enforce"
 	"github.com/postern-gate/postern/internal/attach"
 	"github.com/postern-gate/postern/internal/config"
+	"github.com/postern-gate/postern/internal/links"
 )
 
 // options are the flags that verbs about a workspace share.
@@ -86,11 +87,11 @@ func doorOf(userFile, here string, dirs []string) string {
 
 // entrusted tells what clients take what they run from, by the surroundings and
 // by what init remembers.
-func entrusted(env *Env, stateDir string) func() config.Entrusted {
+func entrusted(env *Env, stateDir string) func(*links.Look) config.Entrusted {
 	world := attach.World{Home: statedHome(env), GOOS: runtime.GOOS, Getenv: env.Getenv}
-	return func() config.Entrusted {
-		e := attach.Entrust(world, stateDir)
-		out := config.Entrusted{Places: e.Places}
+	return func(look *links.Look) config.Entrusted {
+		e := attach.Entrust(look, world, stateDir)
+		out := config.Entrusted{Places: e.Places, Over: e.Over}
 		for _, f := range e.Fronts {
 			out.Fronts = append(out.Fronts, config.Front(f))
 		}
@@ -99,6 +100,9 @@ func entrusted(env *Env, stateDir string) func() config.Entrusted {
 		}
 		for _, path := range e.Beyond {
 			out.Warnings = append(out.Warnings, path+": it holds more than is looked through for links, so what some of them lead to may be open to change")
+		}
+		for _, path := range e.Away {
+			out.Warnings = append(out.Warnings, path+": it leads to a mount that may not answer and isn't asked, so what it leads to may be open to change")
 		}
 		return out
 	}

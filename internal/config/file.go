@@ -18,16 +18,22 @@ import (
 // at the same name is compared with.
 type source struct {
 	path string
+	root string      // of the root that it is the project's of, "" for one that may loosen
 	info fs.FileInfo // nil when there is none
 	src  []byte
 	// doubt says who may perhaps change it, "" for nobody.
 	doubt string
 	// broken is the link on the way to it that leads to nothing, "" for none.
 	broken string
+	// mount is a mount on the way that may not answer, so that it isn't asked.
+	mount string
 }
 
 // changed reports whether the file at the same name is another one by now.
-func (s source) changed() bool {
+func (s source) changed(look *links.Look) bool {
+	if mount := look.Follow(s.path).Mount; mount != "" || s.mount != "" {
+		return mount != s.mount
+	}
 	info, err := os.Stat(s.path)
 	if err != nil || s.info == nil {
 		return (err == nil) != (s.info != nil) || broken(s.path) != s.broken
@@ -61,11 +67,27 @@ func (s source) absent(needed bool) []Problem {
 	return []Problem{p}
 }
 
-// open reads a policy file. Trusted is for files that may loosen: others must
-// not be able to write them. One that may loosen nothing must not be a link,
-// since an error shows lines of it. A missing file is no error unless needed.
-func (o *Options) open(path string, trusted, needed bool) (source, []Problem) {
-	s := source{path: path, broken: broken(path)}
+// trusted are the paths of files that may loosen.
+func trusted(all []source) (paths []string) {
+	for _, s := range all {
+		if s.root == "" {
+			paths = append(paths, s.path)
+		}
+	}
+	return paths
+}
+
+// away is what is wrong with a file that can't be asked.
+func (s source) away() []Problem {
+	return []Problem{{Pos: core.Position{File: s.path}, Message: "it lies on a mount that may not answer, " + s.mount, next: "unmount it, or list it in the root's mounts in your own policy"}}
+}
+
+// open reads a policy file. Others must not be able to write one that may loosen. One
+// that may not must not be a link, since an error shows lines of it. A missing file
+// is no error unless needed.
+func (o *Options) open(s source, needed bool) (source, []Problem) {
+	path, trusted := s.path, s.root == ""
+	s.broken = broken(path)
 	refuse := func(format string, args ...any) (source, []Problem) {
 		return s, []Problem{{Pos: core.Position{File: path}, Message: fmt.Sprintf(format, args...)}}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/postern-gate/postern/internal/config"
+	"github.com/postern-gate/postern/internal/links"
 )
 
 // TestFronts: a part of a folder is held where the folder lies in a root or is one.
@@ -19,7 +20,7 @@ func TestFronts(t *testing.T) {
 		"../xdg": {"write Kode/User/x": "", "write xdg/Kode/User/x": ""},
 	} {
 		p := newPlace(t)
-		p.opts.Entrusted = func() config.Entrusted {
+		p.opts.Entrusted = func(*links.Look) config.Entrusted {
 			return config.Entrusted{Fronts: []config.Front{{Entry: "editors", Dir: filepath.Join(p.dir, dir), Below: "*/User/**"}}}
 		}
 		if wrong := denials(p.load().Policy, want); wrong != nil {

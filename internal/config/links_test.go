@@ -85,7 +85,7 @@ func TestLinkToWhatHoldsIt(t *testing.T) {
 		".zed":                  {"via", "editors", "the link .zed leads"},        // and on to the top
 		".claude/skills/a\nb c": {"..", "agents", `the link ".claude/skills/a\u000ab c" leads`},
 		".vscode":               {"dot", "editors", ""},
-		".idea":                 {"/", "editors", ""}, // no root lies there
+		".idea":                 {"/", "editors", "the link .idea leads"}, // above the root
 		".cursor/rules/team":    {"../../docs", "agents", ""},
 	} {
 		p := newPlace(t)

@@ -3,13 +3,14 @@
 package config
 
 import (
-	"reflect"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/internal/links"
 )
 
 // Live decides by the policy files as they are now: at most once a second it
@@ -27,11 +28,9 @@ type Live struct {
 	problem atomic.Pointer[error]
 	next    atomic.Int64 // not looked at again before, in Unix nanoseconds
 
-	mu    sync.Mutex
-	last  []source // as they were at the last attempt, good or not
-	held  Entrusted
-	found found
-	seen  func(files []string)
+	mu   sync.Mutex
+	last []source // as they were at the last attempt, good or not
+	seen func(files []string)
 }
 
 // every bounds how often files are looked at.
@@ -41,11 +40,21 @@ const every = time.Second
 // is called with each problem of a later change, and with nil when it is gone.
 func OpenLive(o Options, now func() time.Time, report func(error)) (*Live, error) {
 	o.now = now
+	if o.Env == nil {
+		o.Env = func(string) string { return "" }
+	}
 	c, err := Load(o)
 	if err != nil {
 		return nil, err
 	}
-	l := &Live{opts: o, now: now, report: report, last: c.sources, held: c.entrusted, found: c.found}
+	o.opened = map[string]opened{}
+	for _, r := range c.Roots {
+		if info, err := os.Stat(r.Path); err == nil {
+			dirs, _ := o.dirs(r.Path)
+			o.opened[r.Path] = opened{info, dirs}
+		}
+	}
+	l := &Live{opts: o, now: now, report: report, last: c.sources}
 	l.current.Store(c)
 	l.next.Store(now().Add(every).UnixNano())
 	return l, nil
@@ -83,33 +92,51 @@ func (l *Live) OnLook(seen func(files []string)) {
 	l.seen = seen
 }
 
+// look takes what files say where one has changed and all are valid, and what there is
+// around that in any case.
 func (l *Live) look() {
-	changed := false
-	for _, s := range l.last {
-		changed = changed || s.changed()
+	base := l.current.Load()
+	look := l.opts.glance(base.Roots, trusted(l.last)...)
+	next := base
+	if l.changed(look) {
+		next = l.load(base)
 	}
-	if l.opts.Entrusted != nil && !changed {
-		changed = !reflect.DeepEqual(l.held, l.opts.Entrusted())
+	if next == base {
+		next = l.opts.again(base, look)
 	}
-	if found := l.current.Load().finder.find(); !reflect.DeepEqual(l.found, found) {
-		l.found, changed = found, true
+	if next != base {
+		l.current.Store(next)
+		l.tell(base.Warnings, next.Warnings)
 	}
-	if !changed {
-		return
-	}
-	l.opts.before = l.current.Load().finder
+}
+
+// changed reports whether a file has: not that of a project whose folder isn't there
+// any more.
+func (l *Live) changed(look *links.Look) bool {
+	return slices.ContainsFunc(l.last, func(s source) bool {
+		if s.root != "" {
+			if _, moved := l.opts.dirs(s.root); moved {
+				return false
+			}
+		}
+		return s.changed(look)
+	})
+}
+
+// load returns what files say now, or base while one is invalid.
+func (l *Live) load(base *Config) *Config {
+	l.opts.before = base
 	c, err := Load(l.opts)
-	l.last, l.held = c.sources, c.entrusted
+	l.last = c.sources
 	if err != nil {
 		l.problem.Store(&err)
 		l.report(err)
-		return
+		return base
 	}
-	l.found = c.found
-	l.tell(l.current.Swap(c).Warnings, c.Warnings)
 	if l.problem.Swap(nil) != nil {
 		l.report(nil)
 	}
+	return c
 }
 
 // tell reports warnings that are new.

@@ -13,6 +13,7 @@ import (
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/internal/config"
+	"github.com/postern-gate/postern/internal/links"
 )
 
 type clock struct {
@@ -146,7 +147,7 @@ func TestLiveEntrusted(t *testing.T) {
 	p := newPlace(t)
 	c := &clock{now: time.Unix(1, 0)}
 	var now config.Entrusted
-	p.opts.Entrusted = func() config.Entrusted { return now }
+	p.opts.Entrusted = func(*links.Look) config.Entrusted { return now }
 	live, err := config.OpenLive(p.opts, c.read, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)

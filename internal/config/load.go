@@ -12,6 +12,7 @@ import (
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/policy"
+	"github.com/postern-gate/postern/internal/links"
 )
 
 // SystemFile is where the system's policy lies.
@@ -39,15 +40,17 @@ type Options struct {
 	// Binary is the running program, which no root may change; "" for none.
 	Binary string
 	// Entrusted tells what else no root may change; nil for nothing.
-	Entrusted func() Entrusted
+	Entrusted func(*links.Look) Entrusted
 
-	before *finder // of the policy that is in force
+	before *Config           // what is in force
+	opened map[string]opened // the roots at the start of a server, by their paths
 	now    func() time.Time
 }
 
 // Entrusted are absolute paths of files and folders beside the policy files.
 type Entrusted struct {
 	Places   map[string][]string // by the built-in entry that they belong to, each as its links lead too
+	Over     map[string][]string // links and folders that must stay for the places to lead there
 	Fronts   []Front             // by entry and folder
 	Warnings []string            // of what can't be told, for a person
 }
@@ -76,7 +79,8 @@ type Config struct {
 
 	sources   []source
 	entrusted Entrusted
-	found     found
+	said      []string // the warnings that aren't of what is around
+	around    around
 	finder    *finder
 	parts     Parts
 }
@@ -114,21 +118,24 @@ func (l *loader) load() (*Config, error) {
 	if err == nil {
 		err = l.placeRoots()
 	}
-	if l.Entrusted != nil && fault.CodeOf(err) != fault.RequestInvalid { // then the caller asks again, for other folders
-		l.out.entrusted = l.Entrusted()
-		l.out.Warnings = append(l.out.Warnings, l.out.entrusted.Warnings...)
+	l.look = l.glance(l.out.Roots, places(l.out.sources)...)
+	if fault.CodeOf(err) != fault.RequestInvalid { // then the caller asks again, for other folders
+		l.out.entrusted = l.held(l.before, l.look)
 	}
-	if err != nil {
-		return l.out, err
+	l.out.around.warnings = l.out.entrusted.Warnings
+	if err == nil {
+		l.readProjects()
+		l.compile()
+		err = l.failed()
 	}
-	l.readProjects()
-	l.compile()
-	return l.out, l.failed()
+	l.out.said, l.out.Warnings = l.out.Warnings, slices.Concat(l.out.Warnings, l.out.around.warnings)
+	return l.out, err
 }
 
 type loader struct {
 	Options
 	out      *Config
+	look     *links.Look
 	docs     []*document
 	problems []Problem
 	roots    []policy.Root
@@ -150,13 +157,13 @@ func (l *loader) readTrusted() {
 	if l.SystemFile != "" {
 		system = l.SystemFile
 	}
-	l.read(system, true, false)
+	l.read(system, false)
 	l.out.UserFile = UserFile(l.Env)
 	if l.PolicyFile != "" {
 		l.out.UserFile = l.abs(l.WorkDir, l.PolicyFile)
 	}
 	if l.out.UserFile != "" {
-		l.read(l.out.UserFile, true, l.PolicyFile != "")
+		l.read(l.out.UserFile, l.PolicyFile != "")
 	}
 }
 
@@ -174,25 +181,44 @@ func UserFile(getenv func(string) string) string {
 
 func (l *loader) readProjects() {
 	for _, r := range l.out.Roots {
-		if doc := l.read(filepath.Join(r.Path, ".postern", "policy.yaml"), false, false); doc != nil {
+		if doc := l.take(l.project(r)); doc != nil {
 			doc.layer.Root = r.Name
 		}
 	}
 }
 
-func (l *loader) read(path string, trusted, needed bool) *document {
-	s, problems := l.open(path, trusted, needed)
+// project is the policy file of a root: as it was, where another folder lies there now.
+func (l *loader) project(r Root) (source, []Problem) {
+	path := filepath.Join(r.Path, ".postern", "policy.yaml")
+	if _, moved := l.dirs(r.Path); moved && l.before != nil {
+		if i := slices.IndexFunc(l.before.sources, func(s source) bool { return s.path == path }); i >= 0 {
+			return l.before.sources[i], nil
+		}
+	}
+	s := source{path: path, root: r.Path}
+	if s.mount = l.look.Follow(path).Mount; s.mount != "" {
+		return s, s.away()
+	}
+	return l.open(s, false)
+}
+
+func (l *loader) read(path string, needed bool) {
+	l.take(l.open(source{path: path}, needed))
+}
+
+// take reads what a file says, nil for nothing.
+func (l *loader) take(s source, problems []Problem) *document {
 	l.problems = append(l.problems, problems...)
 	l.out.sources = append(l.out.sources, s)
 	if s.info == nil || len(problems) > 0 {
 		return nil
 	}
 	if s.doubt != "" {
-		l.out.Warnings = append(l.out.Warnings, path+": "+s.doubt)
+		l.out.Warnings = append(l.out.Warnings, s.path+": "+s.doubt)
 	}
-	doc := read(path, s.src, !trusted)
+	doc := read(s.path, s.src, s.root != "")
 	l.docs = append(l.docs, doc)
-	l.out.Files = append(l.out.Files, path)
+	l.out.Files = append(l.out.Files, s.path)
 	return doc
 }
 
@@ -210,8 +236,12 @@ func (l *loader) compile() {
 	}
 	settings := merge{Settings: defaults(), stated: map[string]bool{}}
 	fallback := policy.Default()
-	c := policy.Config{Roots: l.roots, Fallback: &fallback, Protected: l.protected()}
-	l.addLinks(&c)
+	var known *finder
+	if l.before != nil {
+		known = l.before.finder
+	}
+	l.surround(l.out, l.roots, known, l.look)
+	c := policy.Config{Roots: l.roots, Fallback: &fallback, Protected: l.out.around.protected, Links: l.out.around.links}
 	var examples []Example
 	var lifts []int
 	for _, d := range l.docs {

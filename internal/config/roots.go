@@ -5,10 +5,8 @@ package config
 import (
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -194,6 +192,9 @@ func (l *loader) unfit(r *Root) (because, next string) {
 	if _, inside := beneath(l.StateDir, r.Path); inside && l.StateDir != "" {
 		return "the folder belongs to postern's own state", "give another folder"
 	}
+	if _, moved := l.dirs(r.Path); moved { // it is served as it was opened
+		return "", ""
+	}
 	info, err := os.Stat(r.Path)
 	if err == nil && !info.IsDir() {
 		return "it is a file, and a root is a folder", "give the folder that it lies in"
@@ -288,40 +289,6 @@ func (l *loader) homes(root string) []string {
 	for _, home := range []string{"/root", "/var/root"} {
 		if rel, ok := beneath(root, home); ok && rel != "" {
 			out = append(out, rel)
-		}
-	}
-	return out
-}
-
-// protected are the places of our own files that lie beneath a root, and of
-// those that run by themselves. A root that is a client's folder as a whole is
-// opened as what it is.
-func (l *loader) protected() (out []policy.Protected) {
-	own := map[string]string{l.Binary: "postern", l.StateDir: "postern-state"}
-	for _, s := range l.out.sources {
-		own[s.path] = "postern"
-	}
-	delete(own, "")
-	for _, r := range l.out.Roots {
-		for place, entry := range own {
-			if rel, ok := beneath(r.Path, place); ok {
-				out = append(out, policy.Protected{Root: r.Name, Path: rel, Entry: entry})
-			}
-		}
-		dirs := slices.Compact([]string{r.Path, real(r.Path)})
-		for _, entry := range slices.Sorted(maps.Keys(l.out.entrusted.Places)) {
-			for _, rel := range inside(dirs, l.out.entrusted.Places[entry]) {
-				out = append(out, policy.Protected{Root: r.Name, Path: rel, Entry: entry})
-			}
-		}
-		for _, f := range l.out.entrusted.Fronts {
-			rels := inside(dirs, []string{f.Dir})
-			if slices.Contains(dirs, f.Dir) {
-				rels = append(rels, "")
-			}
-			for _, rel := range rels {
-				out = append(out, policy.Protected{Root: r.Name, Path: rel, Entry: f.Entry, Below: f.Below})
-			}
 		}
 	}
 	return out

@@ -5,7 +5,6 @@
 package links
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,56 +32,79 @@ type Way struct {
 	Over []string
 	// End is the last of Spelled, "" where the path leads nowhere: too many links.
 	End string
-	// Names is how many names were looked at.
-	Names int
-	// Cut says that there are more than are looked at.
+	// Cost is how many names were looked at, and more for those that lie deep.
+	Cost int
+	// Cut says that the way goes on, further than is looked at.
 	Cut bool
+	// Mount is the mount point that it is cut at since it may not answer, "" where
+	// it is cut because it is long.
+	Mount string
 }
 
-// Follow returns where an absolute path leads.
-func Follow(path string) Way {
-	var w walk
+// Follow returns where an absolute path leads, whatever it takes to ask.
+func Follow(path string) Way { return (&Look{}).Follow(path) }
+
+// Follow returns where an absolute path leads, as it was when this look first asked.
+func (l *Look) Follow(path string) Way {
+	w := walk{look: l}
 	w.push(path)
-	for len(w.todo) > 0 {
-		if w.Cut = w.Names == mostNames; w.Cut || !w.step() {
+	for names := 0; len(w.todo) > 0; names++ {
+		if w.Cut = names == mostNames || l.Late(); w.Cut || !w.step() {
 			return w.Way
 		}
 	}
-	w.Spelled, w.End = append(w.Spelled, w.at), w.at
+	w.Spelled, w.End = append(w.Spelled, w.at.path), w.at.path
 	return w.Way
+}
+
+// Stays are what must stay where it is for the path to lead there: the links on the
+// way, and what it leaves by .., but for folders that a link on it lies in.
+func (w *Way) Stays() []string {
+	over := slices.DeleteFunc(slices.Clone(w.Over), func(dir string) bool {
+		return slices.ContainsFunc(w.Links, func(link string) bool {
+			rel, err := filepath.Rel(dir, link)
+			return err == nil && rel != "." && filepath.IsLocal(rel)
+		})
+	})
+	return append(slices.Clone(w.Links), over...)
 }
 
 // walk is a way of which a part is gone, at without links.
 type walk struct {
 	Way
-	at   string
+	look *Look
+	at   *node
 	todo []string // names to come, the next one last
 	up   int      // of these are ..
 	size int      // their bytes
 }
 
-// step goes on by one name, and returns false where the kernel gives up.
+// step goes on by one name, and returns false where the way ends early.
 func (w *walk) step() bool {
 	last := len(w.todo) - 1
 	name := w.todo[last]
-	w.todo, w.size, w.Names = w.todo[:last], w.size-len(name)-1, w.Names+1
+	w.todo, w.size, w.Cost = w.todo[:last], w.size-len(name)-1, w.Cost+1
 	if name == ".." {
-		w.Over = append(w.Over, w.at)
-		w.at, w.up = filepath.Dir(w.at), w.up-1
+		w.Over = append(w.Over, w.at.path)
+		w.at, w.up = w.at.up, w.up-1
 		w.spell()
 		return true
 	}
-	next := filepath.Join(w.at, name)
-	target, err := os.Readlink(next)
-	if err != nil {
+	next := w.at.name(name)
+	if w.look.shut[next.path] {
+		w.Cut, w.Mount = true, next.path
+		return false
+	}
+	w.Cost += next.ask()
+	if next.target == "" {
 		w.at = next
 		return true
 	}
 	if len(w.Links) == most {
 		return false
 	}
-	w.Links = append(w.Links, next)
-	w.push(target)
+	w.Links = append(w.Links, next.path)
+	w.push(next.target)
 	w.spell()
 	return true
 }
@@ -91,7 +113,7 @@ func (w *walk) step() bool {
 func (w *walk) push(path string) {
 	volume := filepath.VolumeName(path)
 	if filepath.IsAbs(path) {
-		w.at = volume + string(filepath.Separator)
+		w.at = w.look.top(volume + string(filepath.Separator))
 	}
 	for _, name := range slices.Backward(strings.Split(filepath.ToSlash(path[len(volume):]), "/")) {
 		if name == "" || name == "." {
@@ -106,10 +128,10 @@ func (w *walk) push(path string) {
 
 // spell notes how the path is spelled from here.
 func (w *walk) spell() {
-	if w.up > 0 || len(w.at)+w.size > longest {
+	if w.up > 0 || len(w.at.path)+w.size > longest {
 		return
 	}
 	rest := slices.Clone(w.todo)
 	slices.Reverse(rest)
-	w.Spelled = append(w.Spelled, filepath.Join(w.at, filepath.Join(rest...)))
+	w.Spelled = append(w.Spelled, filepath.Join(w.at.path, filepath.Join(rest...)))
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -116,7 +117,48 @@ func TestFollowIsBounded(t *testing.T) {
 	if w := Follow(filepath.Join(long, "a")); w.Cut || w.End != filepath.Join(long, "x") {
 		t.Errorf("a long target ends at %q", w.End)
 	}
-	if w := Follow(filepath.Join(long, "b")); !w.Cut || w.End != "" || w.Names > mostNames {
-		t.Errorf("many of them: %d names, end at %q", w.Names, w.End)
+	if w := Follow(filepath.Join(long, "b")); !w.Cut || w.End != "" || w.Cost > 2*mostNames {
+		t.Errorf("many of them: cost %d, end at %q", w.Cost, w.End)
+	}
+}
+
+// TestStays: what a way leads over stays, but for folders that a link on it lies in.
+func TestStays(t *testing.T) {
+	dir := made(t, [2]string{"a/b", ""}, [2]string{"cur", "a/b"}, [2]string{"d/l", "../cur/../x"})
+	w := Follow(dir + "/d/l")
+	var got []string
+	for _, p := range w.Stays() {
+		rel, err := filepath.Rel(dir, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, filepath.ToSlash(rel))
+	}
+	if diff := cmp.Diff([]string{"d/l", "cur", "a/b"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestLookAsksOnce: ways that go the same way cost little more than one, and those that
+// go deep cost more than their names.
+func TestLookAsksOnce(t *testing.T) {
+	dir := made(t, [2]string{strings.Repeat("a/", 500), ""}, [2]string{"l", "a"})
+	look := NewLook(time.Hour)
+	path := filepath.Join(dir, "l", strings.Repeat("a/", 499))
+	first, again := look.Follow(path), look.Follow(path)
+	if first.Cost < 3*500 || again.Cost > 510 || first.End != again.End || first.End != filepath.Join(dir, strings.Repeat("a/", 500)) {
+		t.Errorf("it costs %d, then %d", first.Cost, again.Cost)
+	}
+	if err := os.Remove(filepath.Join(dir, "l")); err != nil {
+		t.Fatal(err)
+	}
+	if now := look.Follow(path); now.End != first.End {
+		t.Errorf("asked again, it ends at %q", now.End)
+	}
+	if now := NewLook(time.Hour).Follow(path); now.End != path {
+		t.Errorf("another look ends at %q", now.End)
+	}
+	if late := NewLook(-time.Second).Follow(path); !late.Cut || late.Mount != "" || late.End != "" {
+		t.Errorf("%+v", late)
 	}
 }
