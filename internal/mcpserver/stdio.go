@@ -14,8 +14,9 @@ import (
 // Limits of the end of a connection.
 const (
 	// Grace is how long calls may go on by themselves after the input ended,
-	// so that a script which writes its requests and closes gets its answers.
-	Grace = 500 * time.Millisecond
+	// so that a script which writes its requests and closes gets its answers. Clients
+	// wait two seconds for a server to end before they kill it.
+	Grace = 1500 * time.Millisecond
 	// Drain is how long cancelled calls are waited for.
 	Drain = 5 * time.Second
 )
