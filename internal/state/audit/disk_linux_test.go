@@ -306,7 +306,8 @@ func TestCheckpointFails(t *testing.T) {
 }
 
 // TestPowerCut copies the image of a mounted file system while several
-// processes write, which is what a disk holds when the power goes. On the
+// processes are stopped in the middle of writing, which is what a disk holds when the
+// power goes. A copy that takes its time beside them would be no disk of any moment. On the
 // copy every record that was acknowledged before is there, and the log is
 // sound and goes on.
 func TestPowerCut(t *testing.T) {
@@ -328,13 +329,13 @@ func TestPowerCut(t *testing.T) {
 	}
 	dir := mounted(t, image, "-o loop")
 	must(t, os.Chmod(dir, 0o700))
-	acked, stop := cutWriters(t, dir, 3)
+	acked, paused, stop := cutWriters(t, dir, 3)
 	total := 0
 	for cut := range 4 {
 		time.Sleep(time.Duration(300+400*cut) * time.Millisecond)
 		before := acked()
 		copied := filepath.Join(images, fmt.Sprintf("cut%d", cut))
-		copyFile(t, image, copied)
+		paused(func() { copyFile(t, image, copied) })
 		total = max(total, len(before))
 		afterCut(t, copied, before)
 	}
@@ -376,7 +377,7 @@ func copyFile(t *testing.T, from, to string) {
 
 // cutWriters starts processes that record as fast as they can; acked returns
 // what they have said is on disk so far.
-func cutWriters(t *testing.T, dir string, n int) (acked func() []string, stop func()) {
+func cutWriters(t *testing.T, dir string, n int) (acked func() []string, paused func(func()), stop func()) {
 	t.Helper()
 	var mu sync.Mutex
 	var ids []string
@@ -409,9 +410,39 @@ func cutWriters(t *testing.T, dir string, n int) (acked func() []string, stop fu
 		}
 	})
 	t.Cleanup(stop)
+	paused = func(do func()) {
+		for _, cmd := range cmds {
+			must(t, cmd.Process.Signal(syscall.SIGSTOP))
+			for !stopped(t, cmd.Process.Pid) {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		do()
+		for _, cmd := range cmds {
+			must(t, cmd.Process.Signal(syscall.SIGCONT))
+		}
+	}
 	return func() []string {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.Clone(ids)
-	}, stop
+	}, paused, stop
+}
+
+// stopped reports whether every thread of the process is.
+func stopped(t *testing.T, pid int) bool {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	must(t, err)
+	for _, at := range threads {
+		text, err := os.ReadFile(at)
+		if os.IsNotExist(err) {
+			continue // it ended
+		}
+		must(t, err)
+		if _, state, _ := strings.Cut(string(text), ") "); !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return true
 }
