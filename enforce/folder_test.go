@@ -137,3 +137,24 @@ func TestCardHidesNothing(t *testing.T) {
 		d.must(err)
 	}
 }
+
+// TestAnotherRootWithin: a folder that another root lies in is not moved or copied, and
+// the refusal says so.
+func TestAnotherRootWithin(t *testing.T) {
+	w := newWorld(t, rules{}, map[string]string{"x/bb/f": "F", "x/g": "G"})
+	outer, err := pathguard.OpenRoot(w.dir, pathguard.Options{Name: "project"})
+	w.must(err)
+	inner, err := pathguard.OpenRoot(w.path("x/bb"), pathguard.Options{Name: "inner"})
+	w.must(err)
+	ws, err := pathguard.NewWorkspace(outer, inner)
+	w.must(err)
+	t.Cleanup(func() { _, _ = outer.Close(), inner.Close() })
+	g := w.open(rules{}, func(o *Options) { o.Workspace = ws })
+	_, moved := g.Move(t.Context(), "project://x", "project://y", Call{Confirm: true})
+	_, copied := g.Copy(t.Context(), "project://x", "project://y", Call{})
+	for what, err := range map[string]error{"move": moved, "copy": copied} {
+		if f := fault.As(err); err == nil || f.Code != fault.PolicyDenied || f.Because() != "another root lies in it, inner://" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

@@ -252,7 +252,12 @@ func (c *crossing) discreet(o *operand, visit func(pathguard.Name, pathguard.Inf
 	}
 }
 
+// rebase is the name that something beneath from has when that is to. What lies in
+// another root has its name there.
 func rebase(n, from, to pathguard.Name) (pathguard.Name, error) {
+	if n.Root() != from.Root() {
+		return n, &fault.Error{Code: fault.PolicyDenied, Resource: from.String(), Rule: "another root lies in it, " + n.Root().Name() + "://", Hint: "name what is beneath it one by one"}
+	}
 	for part := range strings.SplitSeq(strings.TrimPrefix(n.Rel(), from.Rel()+"/"), "/") {
 		var err error
 		if to, err = to.Join(part); err != nil {
