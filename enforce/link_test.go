@@ -6,6 +6,7 @@ package enforce
 
 import (
 	"context"
+	"maps"
 	"testing"
 
 	"github.com/postern-gate/postern/core"
@@ -86,6 +87,52 @@ func TestLinkToDenied(t *testing.T) {
 	for name, want := range map[string]fault.Code{"l/x": fault.OK, "to/nope": fault.PathMissing, "l/x/z": fault.PathMissing, "deep/l/ln/y": fault.OK} {
 		if _, err := w.gate.Open(t.Context(), name); fault.CodeOf(err) != want {
 			t.Errorf("without the rule, %s: %v", name, err)
+		}
+	}
+}
+
+// TestRuleOfALinksName: a rule about the name of a link holds for what is done through
+// it, be it a folder on the way or the file itself, be there something or not, and be
+// one of writing and creating ruled or both; without the rule it is done.
+func TestRuleOfALinksName(t *testing.T) {
+	spec := map[string]string{"releases/12/run.sh": "v1", "deploy/current": "-> ../releases/12", "deploy/run": "-> ../releases/12/run.sh", "deploy/hop": "-> current"}
+	ways := map[string]func(ctx context.Context, g *Gate, name string) error{
+		"write": func(ctx context.Context, g *Gate, name string) error {
+			_, err := g.Write(ctx, name, []byte("new"), Call{})
+			return err
+		},
+		"append": func(ctx context.Context, g *Gate, name string) error {
+			_, err := g.Append(ctx, name, []byte("new"), Call{})
+			return err
+		},
+	}
+	handler := func(context.Context, ToolCall) (any, error) { return nil, nil }
+	for name, missing := range map[string]bool{"deploy/current/run.sh": false, "deploy/run": false, "deploy/hop/run.sh": false, "deploy/current/new": true, "deploy/hop/new": true} {
+		for _, action := range []core.Action{core.FSWrite, core.FSCreate} {
+			for d, code := range map[core.Decision]fault.Code{core.Deny: fault.PolicyDenied, core.Ask: fault.PolicyAsk, core.Allow: fault.OK} {
+				if (action == core.FSCreate) != missing {
+					code = fault.OK
+				}
+				for way, do := range ways {
+					w := newWorld(t, rules{deny: map[string]core.Decision{action.String() + " project://deploy/": d}}, spec)
+					before := w.tree()
+					err := do(t.Context(), w.gate, name)
+					if fault.CodeOf(err) != code || code == fault.OK && err != nil {
+						t.Errorf("%s, %s %s, %s: %v", name, action, d, way, err)
+					}
+					if changed := !maps.Equal(before, w.tree()); changed != (err == nil) {
+						t.Errorf("%s, %s %s, %s: changed %v", name, action, d, way, changed)
+					}
+				}
+			}
+		}
+	}
+	for d, code := range map[core.Decision]fault.Code{core.Deny: fault.PolicyDenied, core.Ask: fault.PolicyAsk, core.Allow: fault.OK} {
+		w := newWorld(t, rules{deny: map[string]core.Decision{"fs.create project://deploy/": d}}, spec)
+		h := w.gate.Guard(Tool{Server: "s", Name: "t", Class: core.Mutating, Params: []Param{Project("from", core.FSRename), Project("to", core.FSRename)}}, handler)
+		_, err := h(t.Context(), ToolCall{Args: map[string]any{"from": "releases/12/run.sh", "to": "deploy/current/new"}})
+		if fault.CodeOf(err) != code || code == fault.OK && err != nil {
+			t.Errorf("a declared rename, %s: %v", d, err)
 		}
 	}
 }

@@ -39,6 +39,7 @@ type operand struct {
 	onNew    []core.Action // instead, where the target does not exist yet
 
 	name   pathguard.Name
+	links  []pathguard.Name // the names before, each of which led on
 	file   *pathguard.File
 	dir    *pathguard.Dir
 	info   pathguard.Info
@@ -75,7 +76,7 @@ func (o *operand) follow(c *crossing) error {
 			}
 			return o.judgeAfter(c)
 		}
-		o.name = link.To
+		o.links, o.name = append(o.links, o.name), link.To
 	}
 	o.name = pathguard.Name{} // the last one was not judged
 	return &fault.Error{Code: fault.PathSymlink, Resource: o.spelling, Rule: "too many links"}
@@ -170,7 +171,13 @@ func (o *operand) judgeAfter(c *crossing) error {
 	if o.use == useTarget && c.tool == nil {
 		c.action = actions[len(actions)-1] // a write that makes the file is a create
 	}
-	return judgeAll(c, actions, o.name.Resource())
+	for _, n := range append(slices.Clone(o.links), o.name) { // a rule about a link's name holds through it
+		if err := judgeAll(c, actions, n.Resource()); err != nil {
+			o.name = n
+			return err
+		}
+	}
+	return nil
 }
 
 // judgeDirs judges every directory that would be made.
