@@ -24,6 +24,7 @@ type follower struct {
 	store   *grant.Store
 	version func() string
 	folders []string
+	door    string
 	wake    chan struct{}
 	stop    context.CancelFunc
 	ended   chan struct{}
@@ -38,10 +39,10 @@ func follow(store *grant.Store, o *ApprovalOptions) *follower {
 	ctx, stop := context.WithCancel(context.Background())
 	first := o.Policy()
 	f := &follower{
-		store: store, version: o.Policy, folders: o.Folders, now: first,
+		store: store, version: o.Policy, folders: o.Folders, door: o.Door, now: first,
 		wake: make(chan struct{}, 1), stop: stop, ended: make(chan struct{}),
 		outdated: []func(*grant.Binding) bool{func(b *grant.Binding) bool {
-			return b.Door == o.Door && o.Door != "" && b.Policy != first
+			return b.Door == o.Door && o.Door != "" && b.Policy != first && b.Within(o.Folders)
 		}},
 	}
 	go f.watch(ctx)
@@ -80,9 +81,12 @@ func (f *follower) known() string {
 	return f.now
 }
 
-// under is what was put under that version, about folders of this process alone.
+// under is what was put under that version, about folders of this process alone. What
+// another door put takes its policy from other files.
 func (f *follower) under(policy string) func(*grant.Binding) bool {
-	return func(b *grant.Binding) bool { return b.Policy == policy && b.Within(f.folders) }
+	return func(b *grant.Binding) bool {
+		return b.Policy == policy && b.Within(f.folders) && (b.Door == f.door || b.Door == "" || f.door == "")
+	}
 }
 
 // look returns the version in force. If it is another one than before, what was put

@@ -164,9 +164,35 @@ func TestPolicyChangedMeanwhile(t *testing.T) {
 	if d.must(other.Close()); gone() {
 		t.Fatal("another door ended it")
 	}
+	elsewhere := d.state.Approvals(ApprovalOptions{Times: d.approvals.times, Policy: d.gate.o.Decider.Version, Folders: []string{t.TempDir()}, Door: "door"})
+	elsewhere.policy.look(t.Context())
+	if d.must(elsewhere.Close()); gone() {
+		t.Fatal("the same door in another folder ended it")
+	}
 	d.approvals = serve()
 	if !gone() {
 		t.Error("it is asked still")
 	}
 	d.over(id)
+}
+
+// TestPolicyChangesOfAnotherDoor: what was put by a door that takes its policy from
+// other files, which read the same, does not end with the policy of this one.
+func TestPolicyChangesOfAnotherDoor(t *testing.T) {
+	for door, ends := range map[string]bool{"door": true, "another": false} {
+		d, version, _ := newEdited(t)
+		d.must(d.approvals.Close())
+		d.approvals = d.state.Approvals(ApprovalOptions{Times: d.approvals.times, Clock: d.clock.clock(), Door: door})
+		d.gate = d.open(d.rules, d.parts)
+		id := asked(t, d.write(), fault.PolicyAsk)
+		beside := d.state.Approvals(ApprovalOptions{
+			Times: d.approvals.times, Policy: func() string { return version.Load().(string) }, Folders: []string{d.dir}, Door: "door",
+		})
+		version.Store("v2")
+		beside.policy.look(t.Context())
+		d.must(beside.Close())
+		if _, err := d.person.Question(t.Context(), id); (err != nil) != ends {
+			t.Errorf("%s: %v", door, err)
+		}
+	}
 }

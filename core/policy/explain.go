@@ -82,7 +82,9 @@ func version(p *Policy) string {
 	parts = append(parts, line("require", strconv.Itoa(int(p.ifMatch)), strconv.Itoa(int(p.confirm))))
 	parts = p.runs.lines("runs", p.secrets.lines("secrets", parts))
 	for i := range p.layers {
-		parts = append(parts, p.layers[i].canon())
+		if l := &p.layers[i]; !l.silent() {
+			parts = append(parts, l.canon())
+		}
 	}
 	sum := sha256.Sum256([]byte(sorted(parts)))
 	return hex.EncodeToString(sum[:])
@@ -99,6 +101,11 @@ func line(fields ...string) string {
 		fields[i] = strconv.Quote(f)
 	}
 	return strings.Join(fields, " ")
+}
+
+// silent reports whether the layer says nothing about anything.
+func (l *layer) silent() bool {
+	return len(l.deny.rules)+len(l.rules)+len(l.agents) == 0 && !l.bounded && l.general == nil
 }
 
 // canon is all of a layer as one field.

@@ -108,6 +108,9 @@ func TestVersionIsOfWhatDecides(t *testing.T) {
 	if got := shipped(t, moved).Version(); got != first || len(got) != 64 {
 		t.Errorf("order, place or words changed the version: %s", got)
 	}
+	if got := shipped(t, base(), policy.Layer{Tighten: true, Root: "project"}).Version(); got != first {
+		t.Errorf("a layer that says nothing changed the version: %s", got)
+	}
 	seen := map[string]string{first: "base"}
 	for name, change := range map[string]func(*policy.Layer){
 		"deny":     func(l *policy.Layer) { l.Deny = pats("a") },
