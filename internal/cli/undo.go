@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -135,7 +136,7 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 	if neverChanged(env) {
 		return o.nothing(env, sel)
 	}
-	w, state, err := o.state(env) //nolint:contextcheck // an older state directory is brought up to date whole
+	by, state, err := o.state(env) //nolint:contextcheck // an older state directory is brought up to date whole
 	if err != nil {
 		return err
 	}
@@ -148,11 +149,11 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 			return err
 		}
 	}
-	plan, err := state.PlanUndo(ctx, sel, o.person(env, w, "undo"))
+	plan, err := state.PlanUndo(ctx, sel, by())
 	if err != nil {
 		return err
 	}
-	o.show(env, w, state, plan)
+	o.show(by, state, plan)
 	out := undoJSON{
 		document: newDocument("undo"), DryRun: o.dryRun, Steps: undoSteps(plan), Elsewhere: plan.Elsewhere, NoDiff: plan.Unshown,
 		UndoneBy: plan.UndoneBy, here: plan.Select.Near, home: env.Getenv("HOME"), nothing: plan.Nothing(),
@@ -163,7 +164,7 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 	if err := o.ask(ctx, env, out); err != nil {
 		return err
 	}
-	out.ID, err = state.Undo(ctx, plan, o.person(env, w, "undo"))
+	out.ID, err = state.Undo(ctx, plan, by())
 	out.Steps, out.NoDiff = undoSteps(plan), 0
 	if printErr := answer(env.Out, o.asJSON, out, out.print); err == nil {
 		err = printErr
@@ -172,9 +173,9 @@ func (o *undoOptions) run(ctx context.Context, env *Env, args []string) (err err
 }
 
 // show fills in what the plan changes, where anybody reads it.
-func (o *undoOptions) show(env *Env, w *workspace, state *enforce.State, plan *enforce.UndoPlan) {
+func (o *undoOptions) show(by func() enforce.Person, state *enforce.State, plan *enforce.UndoPlan) {
 	if o.dryRun || !o.yes && !o.asJSON {
-		state.ShowUndo(plan, o.person(env, w, "undo"), edit.Diff)
+		state.ShowUndo(plan, by(), edit.Diff)
 	}
 }
 
@@ -220,14 +221,19 @@ func neverChanged(env *Env) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// state opens the state directory as the policy here wants it.
-func (o *undoOptions) state(env *Env) (*workspace, *enforce.State, error) {
+// state opens the state directory as the policy here wants it, and says who takes
+// back: by that policy, or by none where it is not valid.
+func (o *undoOptions) state(env *Env) (by func() enforce.Person, state *enforce.State, err error) {
 	w, err := o.loadHere(env)
-	if err != nil {
-		return nil, nil, err
+	if err == nil {
+		state, err = enforce.OpenState(w.stateDir, stateOptions(w.live.Current()))
+		return func() enforce.Person { return o.person(env, w, "undo") }, state, err
 	}
-	state, err := enforce.OpenState(w.stateDir, stateOptions(w.live.Current()))
-	return w, state, err
+	u, dir, err := o.unreadPolicy(env, err)
+	if err == nil {
+		state, err = enforce.OpenState(dir, u.stateOptions())
+	}
+	return func() enforce.Person { return u.person(&o.options, env) }, state, err
 }
 
 // askUndo wants a yes from a person, at the terminal and nowhere else: what an agent
@@ -297,12 +303,29 @@ func (u undoJSON) print(w io.Writer) {
 	if left > 0 {
 		fmt.Fprintf(w, "left out: %d of %s\n", left, counted(len(u.Steps), "step"))
 	}
-	if left == len(u.Steps) {
-		fmt.Fprintln(w, "next: an earlier change by its ID: postern undo list")
+	if next := u.next(); next != "" && left == len(u.Steps) {
+		fmt.Fprintln(w, "next: "+next)
 	}
 	if u.ID != "" {
 		fmt.Fprintln(w, "to take this back: postern undo "+u.ID)
 	}
+}
+
+// notEmpty is why a folder that was made stays.
+const notEmpty = "it is not empty"
+
+// next is what helps where every step was left out, "" where these say it.
+func (u undoJSON) next() string {
+	is := func(which func(why string) bool) bool {
+		return slices.ContainsFunc(u.Steps, func(s undoStepJSON) bool { return which(s.Why) })
+	}
+	switch {
+	case is(func(why string) bool { return why == notEmpty }):
+		return "empty the folder, and run it again"
+	case is(func(why string) bool { return strings.Contains(why, "; next: ") }):
+		return ""
+	}
+	return "an earlier change by its ID: postern undo list"
 }
 
 // printDiff draws what a step would change as a card does, beneath it. On a

@@ -26,14 +26,23 @@ func (o *options) policyIn(env *Env, w *workspace, root, path string) (enforce.D
 	if d := w.guards(root, path); d != nil {
 		return d, nil
 	}
+	return o.policyThere(env, root, path)
+}
+
+// policyThere is the policy that a root is judged by, as if this ran there.
+func (o *options) policyThere(env *Env, root, path string) (enforce.Decider, error) {
 	at, there := *o, *env
 	var err error
 	if at.policy, err = absoluteFrom(env, o.policy); err != nil {
 		return nil, err
 	}
 	there.Getwd = func() (string, error) { return path, nil }
-	if w, err = at.loadHere(&there); err != nil {
+	w, err := at.loadHere(&there)
+	if err != nil {
 		f := *fault.As(err)
+		if f.Code == fault.ConfigInvalid {
+			f.Rule = "the policy there can't be read: " + whereInvalid(err)
+		}
 		f.Hint = "run postern status there, and mend what it names"
 		return nil, &f
 	}

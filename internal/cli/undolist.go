@@ -98,6 +98,9 @@ func (o *undoOptions) list(ctx context.Context, env *Env, all bool) (err error) 
 	}
 	out.Odd = append(out.Odd, odd...)
 	for _, e := range found {
+		if e.Undoes {
+			e.Session = "" // no undo of a session takes it back
+		}
 		out.Entries = append(out.Entries, undoEntryJSON(e))
 	}
 	if out.Outside, err = outsideOf(ctx, state, found); err != nil {
@@ -130,7 +133,7 @@ func (u undoListJSON) print(w io.Writer) {
 func (e *undoEntryJSON) drawn(home string) string {
 	who, session := cmp.Or(e.Agent, "-"), cmp.Or(e.Session, "-")
 	if e.Undoes {
-		who, session = "undo", "-" // no undo of a session takes it back
+		who = "undo"
 	}
 	var what string
 	for i, n := range e.Names {
