@@ -234,16 +234,19 @@ func (j journal) find(path, entry string) (record, bool) {
 	return j.Files[i], true
 }
 
+// stillRead is what a policy that is kept means, valid or not.
+const stillRead = "; servers go on reading it: delete it if they shouldn't"
+
 // unmake removes a file that init made, if it is as it was written.
 func (p *Plan) unmake(r record) {
 	at, err := p.disk.read(file{r.Path, r.InProject, true})
 	if err == nil && at.exists && hash(at.text) != r.Sum {
-		p.Kept = append(p.Kept, r.Path+": it was changed since init wrote it, so it is yours now; it is still in force: delete it if it shouldn't be")
+		p.Kept = append(p.Kept, r.Path+": it was changed since init wrote it, so it is yours now"+stillRead)
 		p.done = append(p.done, record{Path: r.Path})
 		return
 	}
 	if err == nil && at.exists && r.Print != "" && at.print.String() != r.Print {
-		p.Kept = append(p.Kept, r.Path+": it reads as init wrote it, and is another file or was touched since")
+		p.Kept = append(p.Kept, r.Path+": it reads as init wrote it, and is another file or was touched since"+stillRead)
 		p.done = append(p.done, record{Path: r.Path})
 		return
 	}
