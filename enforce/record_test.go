@@ -325,3 +325,20 @@ func TestQuestionsSayTheFolder(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestInTheWayIsRecorded: what is in the way is told by the log as by the answer.
+func TestInTheWayIsRecorded(t *testing.T) {
+	w := newWorld(t, rules{}, map[string]string{"f": "x", "g": "y", "d/e": "z"})
+	ctx := t.Context()
+	for want, call := range map[string]func() (Outcome, error){
+		NotVacant: func() (Outcome, error) { return w.gate.Move(ctx, "f", "g", Call{}) },
+		NoFolder:  func() (Outcome, error) { return w.gate.MakeDir(ctx, "f", Call{}) },
+		NotEmpty:  func() (Outcome, error) { return w.gate.Delete(ctx, "d", false, Call{Confirm: true}) },
+	} {
+		w.log.events = nil
+		_, err := call()
+		if f := fault.As(err); err == nil || f.Because() != want || len(w.log.events) == 0 || w.log.events[0].Verdict.Reason.Why != want {
+			t.Errorf("%v, %+v", err, w.log.events)
+		}
+	}
+}

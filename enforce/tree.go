@@ -10,6 +10,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/safety"
 	"github.com/postern-gate/postern/internal/state/undo"
 )
 
@@ -36,7 +37,7 @@ func (g *Gate) MakeDir(ctx context.Context, spelling string, call Call) (Outcome
 	o := &c.operands[0]
 	c.check = func(context.Context) error {
 		if o.target.Exists() && (len(o.below) > 0 || o.target.Info().Kind != pathguard.KindDir) {
-			return &fault.Error{Code: fault.PreconditionFailed, Resource: o.target.Name().Resource().String(), Rule: "it exists and is not a directory"}
+			return taken(o.target.Name(), NoFolder, "use a name that is free")
 		}
 		if o.target.Exists() {
 			return nil
@@ -271,10 +272,18 @@ func vacant(o *operand) error {
 	if !o.target.Exists() {
 		return nil
 	}
-	return &fault.Error{
-		Code: fault.PreconditionFailed, Resource: o.name.Resource().String(),
-		Rule: "the destination exists, and nothing is moved or copied over another", Hint: "use a name that is free",
-	}
+	return taken(o.name, NotVacant, "use a name that is free")
+}
+
+// What is there and in the way, as the log tells it too.
+const (
+	NotVacant = "the destination exists, and nothing is moved or copied over another"
+	NoFolder  = "it exists and is not a directory"
+	NotEmpty  = "the directory is not empty"
+)
+
+func taken(n pathguard.Name, rule, hint string) error {
+	return &fault.Error{Code: fault.PreconditionFailed, Resource: n.Resource().String(), Rule: rule, Hint: hint, Err: safety.Recorded(rule)}
 }
 
 // outsideOf refuses a destination beneath the source itself.
@@ -307,10 +316,7 @@ func (g *Gate) Delete(ctx context.Context, spelling string, recursive bool, call
 	o := &c.operands[0]
 	judge := func(n pathguard.Name, _ pathguard.Info) error {
 		if !recursive {
-			return &fault.Error{
-				Code: fault.PreconditionFailed, Resource: o.name.Resource().String(),
-				Rule: "the directory is not empty", Hint: "set recursive: true if everything beneath it is meant",
-			}
+			return taken(o.name, NotEmpty, "set recursive: true if everything beneath it is meant")
 		}
 		return judgeAll(c, deleteActions, n.Resource())
 	}
