@@ -46,7 +46,10 @@ func (p *place) follow(steps []advice.Step) {
 			}
 		default:
 			at := top
-			for _, key := range s.Under {
+			for i, key := range s.Under {
+				if is, want := has(at, key), i < len(s.Under)-len(s.Make); is != want {
+					p.Fatalf("%s is there: %t, and the step says %t: %+v", key, is, want, s)
+				}
 				at = under(at, key)
 			}
 			merged(at, p.node(strings.Join(s.Lines, "\n")))
@@ -105,6 +108,15 @@ func removeAt(n *yaml.Node, line, column int) bool {
 			return true
 		}
 		if removeAt(c, line, column) {
+			return true
+		}
+	}
+	return false
+}
+
+func has(n *yaml.Node, key string) bool {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
 			return true
 		}
 	}

@@ -133,6 +133,8 @@ func policyCases() map[string]policyCase {
 		"default":          {user: "version: 1\ndefault: deny\n", tool: "read_text_file", args: read("a.txt"), code: denied},
 		"default asks":     {user: "version: 1\nrules: { fs.read: { \"docs/**\": allow } }\ndefault: ask\n", tool: "read_text_file", args: read("a.txt"), code: ask},
 		"nameless":         {user: "version: 1\ndefault: deny\n", tool: "read_text_file", args: read("a.txt"), code: denied, nameless: true},
+		"match, project":   {project: "version: 1\nrules: { fs.read: { \"*.txt\": deny, else: allow } }\n", tool: "read_text_file", args: read("a.txt"), code: denied, kinds: project},
+		"no key for rules": {user: "version: 1\ndeny: []\n", tool: "delete_file", args: remove("a.txt"), code: ask, nameless: true},
 		"default, project": {project: "version: 1\ndefault: deny\n", tool: "read_text_file", args: read("a.txt"), code: denied, kinds: project},
 		// several names and actions
 		"an edit reads":    {user: "version: 1\nrules: { fs.read: deny }\n", tool: "edit_file", args: map[string]any{"path": "a.txt", "edits": []map[string]string{{"oldText": "a", "newText": "b"}}}, code: denied},
@@ -233,6 +235,45 @@ func TestExplainNarrowest(t *testing.T) {
 				if got := p.serve("--agent", c.agent, ".").call("delete_file", remove("a.txt")); got != c.want.String() {
 					t.Errorf("%s: %s, want %v: %+v", c.agent, got, c.want, x.Changes)
 				}
+			}
+		})
+	}
+}
+
+// TestExplainPrinted: a key that the file doesn't have yet is among the lines to write, as
+// in a new one; a project's own line is only named, each place once.
+func TestExplainPrinted(t *testing.T) {
+	for name, tt := range map[string]struct {
+		user, project, want string
+		code                fault.Code
+		tool                string
+		args                map[string]any
+	}{
+		"no agents": {user: "version: 1\n#agents:\n", code: fault.PolicyAsk, tool: "delete_file", args: remove("a.txt"), want: "  USER\n    agents:\n      codex: { fs.delete: { \"a.txt\": allow } }\n"},
+		"agents":    {user: "version: 1\nagents: { cursor: { fs.read: allow } }\n", code: fault.PolicyAsk, tool: "delete_file", args: remove("a.txt"), want: "  USER, under agents\n    codex: { fs.delete: { \"a.txt\": allow } }\n"},
+		"project": {
+			project: "version: 1\nrules:\n  fs.create: { \"new/**\": deny }\n  fs.write: { \"new/**\": deny }\n", code: fault.PolicyDenied, tool: "write_file", args: write("new/a"),
+			want: "to change it: the project's own policy is stricter here, and no other file outranks it: take this line out, or narrow it, if you wrote it\n  PROJECT:3:16\n",
+		},
+		"confirm": {code: fault.ConfirmMissing, tool: "delete_file", args: read("a.txt"), want: "\nto not be asked either: allow this name, or more by"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, map[string]string{"a.txt": "a"})
+			own := filepath.Join(p.dir, ".postern/policy.yaml")
+			for file, text := range map[string]string{p.user(): tt.user, own: tt.project} {
+				if text != "" {
+					p.put(file, text)
+				}
+			}
+			x := p.serve("--agent", "codex", ".").refused(tt.code, tt.tool, tt.args)
+			var out bytes.Buffer
+			if exit := run(t.Context(), []string{"explain", x.ID}, p.env(strings.NewReader(""), &out)); exit != fault.ExitOK {
+				t.Fatal(exit)
+			}
+			text := strings.NewReplacer(p.user(), "USER", own, "PROJECT").Replace(out.String())
+			if !strings.Contains(text, tt.want) || tt.project != "" && (strings.Contains(text, "\n    allow\n") || strings.Count(text, "if you wrote it") != 1) {
+				t.Errorf("%s\nwant %s", text, tt.want)
 			}
 		})
 	}

@@ -377,6 +377,9 @@ func (x *explanation) reroot(ctx context.Context, e *advice.Editor, code fault.C
 				Kind: advice.InPolicy, Text: "name the folder as a root, with the mount point", File: cfg.UserFile, Under: []string{"roots"},
 				New: !slices.Contains(cfg.Files, cfg.UserFile), Lines: []string{root + ": { path: " + strconv.Quote(r.Path) + ", " + line + " }"},
 			}
+			if !slices.ContainsFunc(cfg.Roots, func(r config.Root) bool { return r.Pos.File == cfg.UserFile }) {
+				step.Make = step.Under
+			}
 		}
 		return step, true
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/postern-gate/postern/core"
@@ -145,7 +146,11 @@ func (x *explanation) print(w io.Writer, out *explainJSON) {
 	if out.Answer != "" {
 		fmt.Fprintf(w, "to let it through: %s\n", plain(out.Answer))
 	}
-	printChanges(w, out.Changes, out.Enough)
+	more := "and"
+	if x.code() == fault.ConfirmMissing && x.now != nil && x.now.verdict.Decision == core.Ask {
+		more = "to not be asked either" // the call alone leads to a person
+	}
+	printChanges(w, more, out.Changes, out.Enough)
 }
 
 // printNow tells every rule that matches now.
@@ -176,6 +181,9 @@ func (x *explanation) printNow(w io.Writer, out *explainJSON) {
 // whyOther says why another action than the one that was asked for decided.
 func (x *explanation) whyOther() string {
 	if x.now.request.Action == core.FSWrite && x.now.decided.Action == core.FSCreate {
+		if !slices.Contains(x.names(), x.now.decided.Resource.String()) {
+			return ": this folder is not there, so writing the file is creating the folder first"
+		}
 		return ": the file is not there, so writing it is creating it"
 	}
 	return ""
@@ -192,8 +200,9 @@ func wouldBe(d core.Decision) string {
 	}
 }
 
-// printChanges shows what to do, with the lines of YAML to write.
-func printChanges(w io.Writer, steps []advice.Step, enough bool) {
+// printChanges shows what to do, with the lines of YAML to write. more is what stands
+// before each but the first.
+func printChanges(w io.Writer, more string, steps []advice.Step, enough bool) {
 	if len(steps) == 1 && steps[0].Kind == advice.InNothing {
 		fmt.Fprintf(w, "to change it: nothing; %s\n", plain(steps[0].Text))
 		return
@@ -201,7 +210,11 @@ func printChanges(w io.Writer, steps []advice.Step, enough bool) {
 	for i, s := range steps {
 		label := "to change it"
 		if i > 0 {
-			label = "and"
+			label = more
+		}
+		if i > 0 && s.Kind == advice.InProject && s.Text == steps[i-1].Text {
+			printEdit(w, s)
+			continue
 		}
 		text := plain(s.Text)
 		if s.Kind == advice.InNothing {
@@ -223,20 +236,20 @@ func printEdit(w io.Writer, s advice.Step) {
 	if s.Line > 0 {
 		place = textsafe.Name(core.Position{File: s.File, Line: s.Line, Column: s.Column}.String())
 	}
-	switch {
-	case s.New:
+	if s.New {
 		place = "new file " + place
-	case s.Under != nil:
-		place += ", under " + plain(strings.Join(s.Under, ": "))
+	}
+	if under := s.Under[:len(s.Under)-len(s.Make)]; len(under) > 0 {
+		place += ", under " + plain(strings.Join(under, ": "))
 	}
 	fmt.Fprintf(w, "  %s\n", place)
 	indent := "    "
 	if s.New {
 		fmt.Fprintf(w, "%sversion: 1\n", indent)
-		for _, key := range s.Under {
-			fmt.Fprintf(w, "%s%s:\n", indent, plain(key))
-			indent += "  "
-		}
+	}
+	for _, key := range s.Make {
+		fmt.Fprintf(w, "%s%s:\n", indent, plain(key))
+		indent += "  "
 	}
 	for _, l := range append(s.Lines, s.Put) {
 		if l != "" {

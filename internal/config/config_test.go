@@ -537,6 +537,13 @@ func TestBecauseCounts(t *testing.T) {
 	}
 	const correct = "correct the file; postern status reads it again"
 	because(`line 2: unknown key "foo"`, correct)
+	p.user("version: 1\nclaude-code: { fs.delete: { a: allow } }\n")
+	because(`line 2: unknown key "claude-code" in the policy; an agent's name belongs under agents:`, correct)
+	p.user("version: 1\nrules:\n  codex: { fs.delete: deny }\n")
+	because(`line 3: unknown key "codex" in rules; an agent's name belongs under agents:`, correct)
+	p.user("version: 1\nrequirements: { x: deny }\n")
+	because(`line 2: unknown key "requirements" in the policy; known: `, correct)
+	p.user("version: 1\nfoo: 1\n")
 	p.system("version: 2\nbar: 1\n")
 	because("3 problems in 2 files", correct)
 	p.system("version: 1\ndeny: [" + strings.Repeat("1, ", 150) + "]\n")

@@ -53,6 +53,9 @@ func read(name string, src []byte, project bool) *document {
 	return f
 }
 
+// thePolicy is what the top of a file is in its problems.
+const thePolicy = "the policy"
+
 func (f *document) top(n *yaml.Node) {
 	version := false
 	known := f.topFields()
@@ -69,7 +72,7 @@ func (f *document) top(n *yaml.Node) {
 			}
 		}
 	}
-	f.object(n, "the policy", known)
+	f.object(n, thePolicy, known)
 	if !version {
 		f.fail(n, "version is missing: write version: 1")
 	}

@@ -186,11 +186,28 @@ func (d *decoder) object(n *yaml.Node, what string, known fields) {
 	d.each(n, what, func(key *yaml.Node, value *yaml.Node) {
 		f, ok := known[key.Value]
 		if !ok {
-			d.fail(key, "unknown key %q in %s; %s", key.Value, what, orKnown(key.Value, slices.Sorted(maps.Keys(known))))
+			next := orKnown(key.Value, slices.Sorted(maps.Keys(known)))
+			if (what == thePolicy || what == "rules") && hasRules(value) {
+				next = "an agent's name belongs under agents:"
+			}
+			d.fail(key, "unknown key %q in %s; %s", key.Value, what, next)
 			return
 		}
 		f(value)
 	})
+}
+
+// hasRules reports whether a key stands above what an agent's name does.
+func hasRules(n *yaml.Node) bool {
+	if n.Kind != yaml.MappingNode {
+		return false
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		if _, ok := core.ParseAction(n.Content[i].Value); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // each walks a mapping of any keys, all of them text and each there once.

@@ -26,6 +26,8 @@ type Step struct {
 	// Under are the keys, from the top, that Lines are put under; none for the
 	// top of the file.
 	Under []string `json:"under,omitempty"`
+	// Make are those of Under, the last ones, that the file doesn't have yet.
+	Make []string `json:"make,omitempty"`
 	// Lines are the lines to add, as YAML.
 	Lines []string `json:"lines,omitempty"`
 	// Put is what the entry at the place says instead.
@@ -222,7 +224,7 @@ func (e *Editor) layer(file string) *policy.Layer {
 func at(l *policy.Layer, pos core.Position, text string) Step {
 	s := Step{Kind: InPolicy, Text: text, File: pos.File, Line: pos.Line, Column: pos.Column}
 	if l.Tighten {
-		s.Kind, s.Text = InProject, "the project's own policy is stricter here, and no other file outranks it"
+		s.Kind, s.Text = InProject, "the project's own policy is stricter here, and no other file outranks it: take this line out, or narrow it, if you wrote it"
 	}
 	return s
 }

@@ -46,16 +46,14 @@ func (e *Editor) amend(q core.Request, l *policy.Layer, table *policy.Rules, r c
 		if m := &table.Matches[i]; m.Pos == r.Pos {
 			m.Decision = core.Allow
 			s := at(l, r.Pos, "let this rule say allow, or narrow it: it holds for every name that it matches, "+reach(m.Text, agent))
-			s.Put = core.Allow.String()
-			return s
+			return put(s, core.Allow.String())
 		}
 	}
 	for class, o := range table.Class {
 		if o.Pos == r.Pos {
 			table.Class[class] = policy.Outcome{Decision: core.Allow, Pos: o.Pos}
 			s := at(l, r.Pos, "let this class of tools be allowed, for "+whom(agent))
-			s.Put = core.Allow.String()
-			return s
+			return put(s, core.Allow.String())
 		}
 	}
 	name := e.pattern(q, all)
@@ -68,6 +66,15 @@ func (e *Editor) amend(q core.Request, l *policy.Layer, table *policy.Rules, r c
 		s.Put = "{ " + quoted(name) + ": allow, else: " + r.Decision.String() + " }"
 	default:
 		s.Text, s.Lines = "add what is allowed beside it: it holds "+reach(name, agent), []string{quoted(name) + ": allow"}
+	}
+	return s
+}
+
+// put is the step with what stands at its place instead: nothing is proposed that
+// loosens a project's own file.
+func put(s Step, what string) Step {
+	if s.Kind != InProject {
+		s.Put = what
 	}
 	return s
 }
@@ -89,6 +96,7 @@ func (e *Editor) add(q core.Request, l *policy.Layer, pos core.Position, all boo
 	table, there := l.Rules[q.Action]
 	table.Matches = append(table.Matches, policy.Match{Pattern: policy.Pattern{Text: name}, Decision: core.Allow})
 	if l.Rules == nil {
+		s.Make = s.Under
 		l.Rules = map[core.Action]policy.Rules{}
 	}
 	l.Rules[q.Action] = table
@@ -133,7 +141,10 @@ func (e *Editor) forAgent(q core.Request, l *policy.Layer, r core.Reason, all bo
 	case known:
 		s.Under, s.Lines = []string{"agents", agent}, []string{action + ": { " + line + " }"}
 	default:
-		s.Under, s.Lines = []string{"agents"}, []string{key(agent) + ": { " + action + ": { " + line + " } }"}
+		if s.Under = []string{"agents"}; was == nil {
+			s.Make = s.Under
+		}
+		s.Lines = []string{key(agent) + ": { " + action + ": { " + line + " } }"}
 	}
 	return s, true
 }
