@@ -95,6 +95,9 @@ func (s *Store) open(id string) (*Question, string, error) {
 		return nil, "", decided(id, g.Said())
 	}
 	if g, err := s.answer(spentDir, id); err == nil {
+		if why := s.Why(id); why != "" {
+			return nil, "", lapsed(id, why)
+		}
 		return nil, "", decided(id, g.Said())
 	}
 	if s.exists(grantsDir, id) || s.exists(spentDir, id) {
@@ -113,6 +116,30 @@ func (s *Store) open(id string) (*Question, string, error) {
 
 // granted makes the record of an answer, or refuses one that may not be given.
 func (s *Store) granted(q *Question, a Answer, now Moment) (*Grant, error) {
+	if rule := q.MayNot(a); rule != "" {
+		return nil, &fault.Error{Code: fault.RequestInvalid, Resource: q.ID, Rule: rule, Hint: "postern approve " + q.ID}
+	}
+	if a.Kind != No && len(s.names(grantsDir)) >= MaxAll {
+		return nil, &fault.Error{Code: fault.LimitExceeded, Resource: q.ID, Rule: "too many approvals are in force", Hint: "postern revoke --all"}
+	}
+	return q.answered(a, now), nil
+}
+
+// MayNot is why the answer may not be given to the question, "" if it may, so that
+// nobody is asked for a yes that Decide then refuses.
+func (q *Question) MayNot(a Answer) string {
+	if a.Kind == No {
+		return ""
+	}
+	rule := q.answered(a, q.Asked).mayNot()
+	if rule == "" && a.Kind != Once && q.WantsCode() {
+		rule = eachTime
+	}
+	return rule
+}
+
+// answered is the record of an answer.
+func (q *Question) answered(a Answer, now Moment) *Grant {
 	g := &Grant{
 		ID: q.ID, Corr: q.Corr, Kind: a.Kind, For: q.For, Given: now,
 		Approver: a.Approver, Shown: a.Shown, Covers: q.covers(),
@@ -120,7 +147,6 @@ func (s *Store) granted(q *Question, a Answer, now Moment) (*Grant, error) {
 	switch a.Kind {
 	case No:
 		g.Life = NoLife
-		return g, nil
 	case Once: // one deadline for the question and its answer
 		g.Given, g.Life = q.Asked, q.Life
 	case Session:
@@ -132,17 +158,7 @@ func (s *Store) granted(q *Question, a Answer, now Moment) (*Grant, error) {
 	case Until:
 		g.Life = a.Life
 	}
-	rule := g.mayNot()
-	if rule == "" && g.Kind != Once && q.WantsCode() {
-		rule = eachTime
-	}
-	if rule != "" {
-		return nil, &fault.Error{Code: fault.RequestInvalid, Resource: q.ID, Rule: rule, Hint: "postern approve " + q.ID}
-	}
-	if len(s.names(grantsDir)) >= MaxAll {
-		return nil, &fault.Error{Code: fault.LimitExceeded, Resource: q.ID, Rule: "too many approvals are in force", Hint: "postern revoke --all"}
-	}
-	return g, nil
+	return g
 }
 
 // eachTime is why a yes to what has a code on its card is for once.
@@ -257,6 +273,17 @@ func decided(id, said string) error {
 	return &fault.Error{Code: fault.PreconditionFailed, Resource: id, Rule: rule, Hint: "postern grants shows what is in force"}
 }
 
+// lapsed is of a yes that ended by itself, used or not.
+func lapsed(id, reason string) error {
+	if reason == Timeout {
+		reason = "its time is over"
+	}
+	return &fault.Error{Code: fault.PreconditionFailed, Resource: id, Rule: "it was answered before, and ended: " + reason, Hint: askedAnew}
+}
+
+// askedAnew is what helps where a question or its answer is over.
+const askedAnew = "let the agent call again, which asks anew"
+
 // expired is of a question that ended without an answer. Without its reason it was
 // its time.
 func expired(id, reason string) error {
@@ -264,5 +291,5 @@ func expired(id, reason string) error {
 	if reason != "" && reason != Timeout {
 		rule = "the question is over: " + reason
 	}
-	return &fault.Error{Code: fault.GrantExpired, Resource: id, Rule: rule, Hint: "let the agent call again, which asks anew"}
+	return &fault.Error{Code: fault.GrantExpired, Resource: id, Rule: rule, Hint: askedAnew}
 }

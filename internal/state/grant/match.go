@@ -99,6 +99,14 @@ func AroundOf(b *Binding) string {
 	return root + "://" + dir + "**"
 }
 
+// Anywhere reports whether a pattern names no folder to begin with, so that it may
+// reach all of its root.
+func Anywhere(pattern string) bool {
+	_, text, _ := strings.Cut(pattern, "://")
+	text = strings.TrimLeft(text, "/")
+	return text != "" && strings.ContainsRune("*?[", rune(text[0]))
+}
+
 // patternRule is what is wrong with a pattern, "" if nothing is.
 func (g *Grant) patternRule() string {
 	root, text, ok := strings.Cut(g.Pattern, "://")

@@ -57,13 +57,14 @@ func (b *Binding) Within(folders []string) bool {
 	return len(b.Roots) > 0 || len(folders) == 0
 }
 
-// ending is what is kept of a question that nobody answered.
+// ending is what is kept of a question that nobody answered, and of a yes that
+// ended by itself.
 type ending struct {
 	Reason string `json:"reason"`
 }
 
-// Why returns the reason why the question with that id ended without an answer, ""
-// where that isn't known.
+// Why returns the reason why the question with that id ended without an answer, or
+// the yes to it by itself, "" where that isn't known.
 func (s *Store) Why(id string) string {
 	var e ending
 	if !ValidID(id) || s.read(spentDir, id+asked, "ending", &e) != nil {
@@ -72,7 +73,7 @@ func (s *Store) Why(id string) string {
 	return e.Reason
 }
 
-// keepWhy notes the reason. The question is over, noted or not.
+// keepWhy notes the reason. The question, or the yes to it, is over, noted or not.
 func (s *Store) keepWhy(id, reason string) {
 	name := id + asked
 	if data, err := seal(s.key, "ending", name, ending{reason}); err == nil {

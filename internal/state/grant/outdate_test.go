@@ -86,6 +86,73 @@ func TestOutdate(t *testing.T) {
 	}
 }
 
+// TestLapsedTold: who answers what was answered already hears that the yes has ended
+// and why; of one that was used, or holds, only what it was.
+func TestLapsedTold(t *testing.T) {
+	w := newWorld(t)
+	ask := func(arguments string, kind Kind) *Question {
+		q := w.ask(outdating("p1", "/a", arguments))
+		w.decide(q, kind)
+		return q
+	}
+	edited := ask("edited", Once)
+	w.must(w.store.Outdate(t.Context(), under("p1", "/a")))
+	timed := ask("timed", Once)
+	w.clock.pass(testLife + time.Second)
+	w.must(w.store.Sweep(t.Context()))
+	used, holds := ask("used", Once), ask("holds", Session)
+	w.must(w.spend(used.ID, outdating("p1", "/a", "used")))
+	for _, tc := range []struct {
+		q          *Question
+		rule, next string
+	}{
+		{edited, "it was answered before, and ended: the policy changed", "let the agent call again, which asks anew"},
+		{timed, "it was answered before, and ended: its time is over", "let the agent call again, which asks anew"},
+		{used, "it was answered before: approved by test", "postern grants shows what is in force"},
+		{holds, "it was answered before: approved by test", "postern grants shows what is in force"},
+	} {
+		_, err := w.open(nil).Question(t.Context(), tc.q.ID)
+		wantCode(t, err, fault.PreconditionFailed)
+		if f := fault.As(err); f.Because() != tc.rule || f.Next() != tc.next {
+			t.Errorf("told %q, next %q; want %q", f.Because(), f.Next(), tc.rule)
+		}
+	}
+}
+
+// TestMayNot: what Decide refuses is known before anybody is asked, and nothing else.
+func TestMayNot(t *testing.T) {
+	w := newWorld(t)
+	for i, a := range []Answer{
+		{Kind: Once}, {Kind: No}, {Kind: Session}, {Kind: Until, Life: time.Hour}, {Kind: Until, Life: 8 * 24 * time.Hour}, {Kind: Until},
+		{Kind: Pattern, Pattern: "src/**"}, {Kind: Pattern, Pattern: "project://src/**"}, {Kind: Always, Pattern: "project://src/**"},
+		{Kind: Always, Pattern: "project://other/**"}, {Kind: Pattern, Pattern: "project://{a,b}"}, {Kind: "forever"},
+	} {
+		for j, change := range []func(*Binding){func(*Binding) {}, func(b *Binding) { b.Class = "destructive" }, func(b *Binding) { b.Agent = "" }, func(b *Binding) { b.Private = true }} {
+			b := outdating("p1", "/a", string(rune('a'+i))+string(rune('a'+j)))
+			change(&b)
+			q := w.ask(b)
+			rule := q.MayNot(a)
+			_, err := w.store.Decide(t.Context(), q.ID, a)
+			if (err != nil) != (rule != "") || err != nil && fault.As(err).Because() != rule {
+				t.Errorf("%+v of %d: %q, and then %v", a, j, rule, err)
+			}
+			w.must(w.store.Resume(t.Context(), b.Agent, "test"))
+		}
+	}
+}
+
+// TestAnywhere: what names a folder first is not for all of a root.
+func TestAnywhere(t *testing.T) {
+	for pattern, want := range map[string]bool{
+		"project://**": true, "project://**/*": true, "project://*.go": true, "project://?**": true, "project://[a-z]*/**": true, "project:///**": true,
+		"project://src/**": false, "project://a": false, `project://\[x]/**`: false, "project://": false, "": false,
+	} {
+		if Anywhere(pattern) != want {
+			t.Errorf("%q: %v", pattern, !want)
+		}
+	}
+}
+
 // TestOutdateNothing: where nothing was asked, nothing is made; what a question
 // showed is not kept with its reason.
 func TestOutdateNothing(t *testing.T) {

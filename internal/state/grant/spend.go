@@ -90,24 +90,29 @@ func ResumeHint(agent string) string {
 	return "a person resumes it: " + ResumeCommand(agent)
 }
 
-// ResumeCommand is the command line that resumes an agent, quoted for a shell
-// of POSIX where the name needs it. What nobody would see of it is left as it
-// is: it is drawn with textsafe.
+// ResumeCommand is the command line that resumes an agent.
 func ResumeCommand(agent string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@", r)
-	}
-	word := agent
+	word := Word(agent)
 	switch {
 	case agent == "":
 		word = "-"
-	case strings.ContainsFunc(agent, func(r rune) bool { return !plain(r) }):
-		word = "'" + strings.ReplaceAll(agent, "'", `'\''`) + "'"
-	}
-	if strings.HasPrefix(agent, "-") {
+	case strings.HasPrefix(agent, "-"):
 		word = "-- " + word
 	}
 	return "postern resume " + word
+}
+
+// Word is s as one word of a command line, quoted for a shell of POSIX where it
+// needs that. What nobody would see of it is left as it is: it is drawn with
+// textsafe.
+func Word(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@", r)
+	}
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
 }
 
 func gone() error {

@@ -94,6 +94,7 @@ func (s *Store) lapse(g *Grant, reason string) error {
 		return err
 	}
 	if g.Kind != No {
+		s.keepWhy(g.ID, reason)
 		_ = s.note(g.note(Expired, reason)) // it is over, recorded or not
 	}
 	return nil
