@@ -115,7 +115,7 @@ func (d *Desk) decideMany(ctx context.Context, t *Terminal, all []*grant.Questio
 		g, err := d.Decide(ctx, all[i], grant.Answer{Kind: kind, Approver: approver, Shown: cards[i].Digest})
 		if g != nil {
 			given = append(given, g)
-			if err := t.print(told(g) + "\n" + t.wrap(d.Paused(g))); err != nil {
+			if err := t.print(d.told(g) + t.wrap(d.Paused(g))); err != nil {
 				return given, err
 			}
 		}

@@ -28,6 +28,8 @@ type Desk struct {
 	// Since returns the names of a question that lead to something else now than
 	// when it was asked.
 	Since func(*grant.Binding) []string
+	// Silent says that who asks tells what was answered on the same terminal.
+	Silent bool
 }
 
 // Watch shows each question as it comes, until ctx ends or the person presses
@@ -219,7 +221,7 @@ func (d *Desk) Ask(ctx context.Context, t *Terminal, q *grant.Question, yes gran
 		}
 		a, ok := card.answer(line, yes)
 		if !ok && line != "" {
-			if err := t.print(card.unanswered() + "\n"); err != nil {
+			if err := t.print(card.unanswered(yes) + "\n"); err != nil {
 				return nil, err
 			}
 		}
@@ -232,7 +234,7 @@ func (d *Desk) Ask(ctx context.Context, t *Terminal, q *grant.Question, yes gran
 		a.Approver, a.Shown = approver, card.Digest
 		g, err := d.Decide(ctx, q, a)
 		if err == nil {
-			err = t.print(told(g) + "\n" + t.wrap(d.Paused(g)) + "\n")
+			err = t.print(d.told(g) + t.wrap(d.Paused(g)) + "\n")
 		}
 		return g, err
 	}
@@ -269,17 +271,41 @@ func (d *Desk) Decide(ctx context.Context, q *grant.Question, a grant.Answer) (*
 	return d.Store.Decide(ctx, q.ID, a)
 }
 
+// reach is all that a yes for more than once lets through, and until when.
+func (c Card) reach(yes grant.Answer, now time.Time) string {
+	until := func(life time.Duration) string { return ", until " + now.Add(life).Format(time.DateTime) }
+	on := c.Actions + ", by any tool, on " + spell.Name(yes.Pattern)
+	if c.Actions == "fs.write" {
+		on = "fs.write (a new file is fs.create, and not in it), by any tool, on " + spell.Name(yes.Pattern)
+	}
+	switch yes.Kind {
+	case grant.Pattern:
+		return on + ", in this session" + until(grant.SessionLife)
+	case grant.Always:
+		return on + ", in any session" + until(grant.AlwaysLife)
+	case grant.Until:
+		return "the same call, in any session" + until(yes.Life)
+	default:
+		return "the same call, in this session" + until(grant.SessionLife)
+	}
+}
+
+// always has to be typed for a yes that reaches all of a root in any session.
+const always = "always"
+
+func wantsAlways(yes grant.Answer) bool {
+	return yes.Kind == grant.Always && grant.Anywhere(yes.Pattern)
+}
+
 // choices is the prompt.
 func (c Card) choices(yes grant.Answer) string {
-	word := map[grant.Kind]string{
-		grant.Once: "once", grant.Session: "this session", grant.Until: "until " + time.Now().Add(yes.Life).Format(time.DateTime),
-		grant.Pattern: "this session on " + spell.Name(yes.Pattern), grant.Always: "any session on " + spell.Name(yes.Pattern),
-	}[yes.Kind]
 	switch {
 	case c.Code != "":
-		return c.WhyCode + ": a yes, " + word + ", wants its code: type " + c.Code + " · n no · l later: "
+		return c.WhyCode + ": a yes, once, wants its code: type " + c.Code + " · n no · l later: "
+	case wantsAlways(yes):
+		return "it names no folder, so for a yes type " + always + ": " + c.reach(yes, time.Now()) + " · n no · l later: "
 	case yes.Kind != grant.Once:
-		return "y yes, " + word + " · n no · l later: "
+		return "y yes: " + c.reach(yes, time.Now()) + " · n no · l later: "
 	case c.oneKey() != "":
 		always := ""
 		if c.Named {
@@ -293,18 +319,21 @@ func (c Card) choices(yes grant.Answer) string {
 // oneKey is the pattern that one key answers for, "" for none: a whole root is not
 // given away by a key, but by postern approve --pattern, or on the page.
 func (c Card) oneKey() string {
-	if strings.HasSuffix(c.Pattern, "://**") {
+	if grant.Anywhere(c.Pattern) {
 		return ""
 	}
 	return c.Pattern
 }
 
 // unanswered says what was typed instead of an answer.
-func (c Card) unanswered() string {
-	if c.Code == "" {
-		return "not answered: that is no answer to this"
+func (c Card) unanswered(yes grant.Answer) string {
+	switch {
+	case c.Code != "":
+		return "not answered: the code is wrong; for a yes type " + c.Code
+	case wantsAlways(yes):
+		return "not answered: for a yes to this type " + always
 	}
-	return "not answered: the code is wrong; for a yes type " + c.Code
+	return "not answered: that is no answer to this"
 }
 
 // answer is what a line means. Of what wants a code only that is a yes.
@@ -316,6 +345,8 @@ func (c Card) answer(line string, yes grant.Answer) (grant.Answer, bool) {
 		return grant.Answer{}, true
 	case c.Code != "":
 		return yes, line == c.Code
+	case wantsAlways(yes):
+		return yes, line == always
 	case line == "y" || line == "yes":
 		return yes, true
 	case yes.Kind != grant.Once:
@@ -345,14 +376,16 @@ func (d *Desk) Paused(g *grant.Grant) string {
 		textsafe.Clean(grant.ResumeCommand(agent)).String() + "\n"
 }
 
-// told says what was answered.
-func told(g *grant.Grant) string {
-	switch g.Kind {
-	case grant.No:
-		return "denied " + g.ID
-	case grant.Once:
-		return "approved " + g.ID + ", once, until " + g.Deadline().Local().Format(time.TimeOnly)
+// told is a line that says what was answered.
+func (d *Desk) told(g *grant.Grant) string {
+	switch {
+	case d.Silent:
+		return ""
+	case g.Kind == grant.No:
+		return "denied " + g.ID + "\n"
+	case g.Kind == grant.Once:
+		return "approved " + g.ID + ", once, until " + g.Deadline().Local().Format(time.TimeOnly) + "\n"
 	default:
-		return "approved " + g.ID + ", " + string(g.Kind) + ", until " + g.Deadline().Local().Format(time.DateTime) + "; postern revoke " + g.ID + " takes it back"
+		return "approved " + g.ID + ", " + string(g.Kind) + ", until " + g.Deadline().Local().Format(time.DateTime) + "; postern revoke " + g.ID + " takes it back\n"
 	}
 }

@@ -42,7 +42,57 @@ func TestChoices(t *testing.T) {
 	if got := c.choices(once); got != "it is destructive: a yes, once, wants its code: type rd7p · n no · l later: " {
 		t.Error(got)
 	}
-	if got := c.unanswered(); got != "not answered: the code is wrong; for a yes type rd7p" {
+	if got := c.unanswered(once); got != "not answered: the code is wrong; for a yes type rd7p" {
+		t.Error(got)
+	}
+}
+
+// TestReach: a yes that was asked for with flags says the action, the tools, the
+// names and until when; one that names no folder wants more than a key.
+func TestReach(t *testing.T) {
+	in := func(life time.Duration) string { return time.Now().Add(life).Format("2006-01-02") }
+	const tail = " · n no · l later: "
+	for _, tc := range []struct {
+		yes               grant.Answer
+		begin, ends, word string
+	}{
+		{
+			grant.Answer{Kind: grant.Always, Pattern: "project://src/**"},
+			"y yes: fs.write (a new file is fs.create, and not in it), by any tool, on project://src/**, in any session, until " + in(grant.AlwaysLife), tail, "y",
+		},
+		{
+			grant.Answer{Kind: grant.Pattern, Pattern: "project://**"},
+			"y yes: fs.write (a new file is fs.create, and not in it), by any tool, on project://**, in this session, until ", tail, "y",
+		},
+		{
+			grant.Answer{Kind: grant.Always, Pattern: "project://**"},
+			"it names no folder, so for a yes type always: fs.write (a new file is fs.create, and not in it), by any tool, on project://**, in any session, until " + in(grant.AlwaysLife),
+			tail, "always",
+		},
+		{grant.Answer{Kind: grant.Session}, "y yes: the same call, in this session, until ", tail, "y"},
+		{grant.Answer{Kind: grant.Until, Life: 48 * time.Hour}, "y yes: the same call, in any session, until " + in(48*time.Hour), tail, "y"},
+	} {
+		c := Draw(question())
+		if got := c.choices(tc.yes); !strings.HasPrefix(got, tc.begin) || !strings.HasSuffix(got, tc.ends) {
+			t.Errorf("%+v: %q", tc.yes, got)
+		}
+		for _, typed := range []string{"y", "yes", "always", "p", ""} {
+			want := typed == tc.word || typed == "yes" && tc.word == "y"
+			if a, ok := c.answer(typed, tc.yes); ok != want || ok && a != tc.yes {
+				t.Errorf("%q to %+v: %+v, %v", typed, tc.yes, a, ok)
+			}
+		}
+		if a, ok := c.answer("n", tc.yes); !ok || a.Kind != grant.No {
+			t.Errorf("n to %+v: %+v", tc.yes, a)
+		}
+	}
+	c := Draw(question())
+	if got := c.unanswered(grant.Answer{Kind: grant.Always, Pattern: "project://**"}); got != "not answered: for a yes to this type always" {
+		t.Error(got)
+	}
+	q := question()
+	q.For.Operations[0].Action = "fs.create"
+	if got := Draw(q).choices(grant.Answer{Kind: grant.Pattern, Pattern: "project://src/**"}); !strings.HasPrefix(got, "y yes: fs.create, by any tool, on project://src/**, ") {
 		t.Error(got)
 	}
 }
