@@ -89,14 +89,36 @@ func (p *Page) showLogin(w http.ResponseWriter, r *http.Request) {
 	if strings.Trim(code, "abcdefghijklmnopqrstuvwxyz234567") != "" {
 		code = "" // none of ours
 	}
+	if code != "" && !p.leads(code) {
+		p.refuse(w, http.StatusForbidden, errLink())
+		return
+	}
 	p.draw(w, http.StatusOK, r, nil, &content{Name: "login", Title: "open", Data: code})
+}
+
+// leads reports whether the link with that code can still be used.
+func (p *Page) leads(code string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.link.is(code) && p.o.Now().Before(p.link.until)
+}
+
+// is reports whether the link is not used and this is its code.
+func (l *link) is(code string) bool {
+	got, want := sha256.Sum256([]byte(code)), sha256.Sum256([]byte(l.code))
+	return subtle.ConstantTimeCompare(got[:], want[:]) == 1 && l.code != ""
+}
+
+func errLink() *fault.Error {
+	return &fault.Error{
+		Code: fault.HTTPToken, Resource: "http session", Rule: "the link was used before, or is older than a minute",
+		Hint: "enter, where postern page runs, prints another; else run postern page",
+	}
 }
 
 func (p *Page) takeLogin(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil || !p.used(r.PostForm.Get("code")) {
-		p.refuse(w, http.StatusForbidden, &fault.Error{
-			Code: fault.HTTPToken, Resource: "http session", Rule: "the link was used before, or is older than a minute", Hint: "postern page prints a new one",
-		})
+		p.refuse(w, http.StatusForbidden, errLink())
 		return
 	}
 	value := random()
@@ -111,13 +133,10 @@ func (p *Page) takeLogin(w http.ResponseWriter, r *http.Request) {
 func (p *Page) used(code string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	got, want := sha256.Sum256([]byte(code)), sha256.Sum256([]byte(p.link.code))
-	fits := subtle.ConstantTimeCompare(got[:], want[:]) == 1
-	if p.link.code == "" || !fits {
+	if !p.link.is(code) {
 		return false
 	}
-	now := p.o.Now()
-	late := !now.Before(p.link.until)
+	late := !p.o.Now().Before(p.link.until)
 	p.link = link{}
 	return !late
 }

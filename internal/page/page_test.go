@@ -436,7 +436,8 @@ func TestGetChangesNothing(t *testing.T) {
 	d.login()
 	d.ask("project://x", "mutating")
 	before := d.files()
-	for _, path := range []string{"/", "/activity", "/activity?q=x", "/undo", "/undo?session=s", "/why?id=x", "/grants", "/reach", "/page.css", "/page.js", "/login?code=x", "/?notice=1"} {
+	_, code, _ := strings.Cut(d.page.Link(), "?")
+	for _, path := range []string{"/", "/activity", "/activity?q=x", "/undo", "/undo?session=s", "/why?id=x", "/grants", "/reach", "/page.css", "/page.js", "/login?" + code, "/?notice=1"} {
 		d.get(path)
 	}
 	if w := d.request(http.MethodGet, d.page.base+"/undo/plan?session=s", nil); w.Code != http.StatusNotFound {
@@ -451,29 +452,35 @@ func TestGetChangesNothing(t *testing.T) {
 // look at it uses nothing up.
 func TestLink(t *testing.T) {
 	d := newDesk(t)
+	looks := http.StatusOK
 	use := func(link string) int {
 		u, err := url.Parse(link)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if w := d.request(http.MethodGet, u.RequestURI(), nil); w.Code != http.StatusOK || w.Header().Get("Set-Cookie") != "" {
-				t.Errorf("looking: %d", w.Code)
+			w := d.request(http.MethodGet, u.RequestURI(), nil)
+			opens, over := strings.Contains(w.Body.String(), "open the page"), strings.Contains(w.Body.String(), "the link was used before, or is older than a minute")
+			if w.Code != looks || w.Header().Get("Set-Cookie") != "" || over != (looks == http.StatusForbidden) || opens && over {
+				t.Errorf("looking: %d, want %d: %s", w.Code, looks, w.Body)
 			}
 		}
 		return d.request(http.MethodPost, u.Path, u.Query()).Code
 	}
 	old := d.page.Link()
 	link := d.page.Link()
+	looks = http.StatusForbidden
 	if got := use(old); got != http.StatusForbidden {
 		t.Errorf("an old link: %d", got)
 	}
+	looks = http.StatusOK // it is none of ours, and there is nothing to press
 	if got := use(link[:len(link)-1] + "0"); got != http.StatusForbidden {
 		t.Errorf("a wrong link: %d", got)
 	}
 	if got := use(link); got != http.StatusSeeOther {
 		t.Errorf("the link: %d", got)
 	}
+	looks = http.StatusForbidden
 	if got := use(link); got != http.StatusForbidden {
 		t.Errorf("twice: %d", got)
 	}

@@ -21,7 +21,7 @@ func TestWider(t *testing.T) {
 	g.put("a", "old")
 	q := g.asks("a", "new")
 	text := d.get("/")
-	for _, want := range []string{`name="pattern" value="project://**"`, `name="until"`, "<strong>fs.write</strong>, and no other action, by any tool of", "for 8 hours at most", "7 days at most"} {
+	for _, want := range []string{`name="pattern" value="project://**"`, `name="until"`, "<strong>fs.write</strong>, and no other action (a new file is fs.create, and not in it), by any tool of", "for 8 hours at most", "7 days at most"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
 		}
