@@ -132,7 +132,7 @@ func (a *Approvals) Approve(ctx context.Context, q *Question) (Permission, error
 	case found.Grant != nil:
 		return &permission{a, found.Grant}, nil
 	case found.No != nil:
-		return nil, q.denied(found.No, "a person said no to the same question at "+found.No.Given.Wall.Local().Format(time.TimeOnly))
+		return nil, q.denied(found.No, "a person said no to the same question in this session at "+found.No.Given.Wall.Local().Format(time.TimeOnly))
 	case q.DryRun:
 		return nil, q.refused(fault.PolicyAsk, q.Verdict.Reason.String()+"; a dry run asks nobody", "call it without dry_run to ask")
 	}

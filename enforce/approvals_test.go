@@ -599,7 +599,7 @@ func TestTold(t *testing.T) {
 func (d *desk) saidNo(err error) {
 	d.t.Helper()
 	f := fault.As(err)
-	if f.Code != fault.PolicyDenied || !strings.Contains(f.Because(), "a person said no to the same question at ") || !strings.Contains(f.Next(), " on the same call is asked about again") {
+	if f.Code != fault.PolicyDenied || !strings.Contains(f.Because(), "a person said no to the same question in this session at ") || !strings.Contains(f.Next(), " on the same call is asked about again") {
 		d.t.Errorf("again: %s", f.Lines())
 	}
 	n := 0

@@ -112,18 +112,22 @@ func (o *approveOptions) approve(ctx context.Context, env *Env, ids []string) er
 		return err
 	}
 	return deciding(env, false, func(d *prompt.Desk) error { //nolint:contextcheck // an interrupt does not keep a record from the disk
+		d.Silent = onTerminal(env.Out) && !o.asJSON
 		if alike, err := o.alike(ctx, d, ids); alike != nil || err != nil {
 			return o.together(ctx, env, d, alike, err)
 		}
 		return each(env, "approve", ids, o.asJSON, func(id string) (*grant.Grant, error) {
 			q, err := d.Store.Question(ctx, id)
+			if err == nil {
+				err = o.mayNot(q, yes)
+			}
 			switch {
 			case err != nil:
 				return nil, err
 			case o.yes:
 				return o.unasked(ctx, env, d, q, yes)
 			}
-			return answered(ctx, env, d, q, yes)
+			return o.answered(ctx, env, d, q, yes)
 		})
 	})
 }
@@ -158,7 +162,7 @@ func (o *approveOptions) together(ctx context.Context, env *Env, d *prompt.Desk,
 	defer t.Close()
 	given, err := d.AskMany(ctx, t, all)
 	if err != nil && !errors.Is(err, prompt.ErrSome) {
-		return named(unanswered(err, all[0].ID), "approve")
+		return named(unanswered(err, all[0].ID, o.command(all[0].ID, grant.Answer{Kind: grant.Once})), "approve")
 	}
 	printErr := answers(env, "approve", given, o.asJSON)
 	if err != nil {
@@ -168,23 +172,23 @@ func (o *approveOptions) together(ctx context.Context, env *Env, d *prompt.Desk,
 }
 
 // answered shows the card on the terminal and takes the answer there.
-func answered(ctx context.Context, env *Env, d *prompt.Desk, q *grant.Question, yes grant.Answer) (*grant.Grant, error) {
+func (o *approveOptions) answered(ctx context.Context, env *Env, d *prompt.Desk, q *grant.Question, yes grant.Answer) (*grant.Grant, error) {
 	t, err := personAt(env, "approve", "run it on a terminal, or add --yes")
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
 	g, err := d.Ask(ctx, t, q, yes)
-	return g, unanswered(err, q.ID)
+	return g, unanswered(err, q.ID, o.command(q.ID, yes))
 }
 
 // unanswered says that a person did not answer.
-func unanswered(err error, id string) error {
+func unanswered(err error, id, next string) error {
 	switch {
 	case errors.Is(err, prompt.ErrLater):
-		return &fault.Error{Code: fault.ConfirmMissing, Resource: id, Rule: "it was not answered", Hint: "postern approve " + id}
+		return &fault.Error{Code: fault.ConfirmMissing, Resource: id, Rule: "it was not answered", Hint: next}
 	case errors.Is(err, prompt.ErrInterrupted):
-		return &fault.Error{Code: fault.Cancelled, Resource: id, Rule: "it was not answered", Hint: "postern approve " + id}
+		return &fault.Error{Code: fault.Cancelled, Resource: id, Rule: "it was not answered", Hint: next}
 	}
 	return err
 }
@@ -214,7 +218,7 @@ func outcomeOf(g *grant.Grant) string {
 	}
 	line := "approved " + g.ID + ": " + what(&g.For) + where(&g.For) + ", " + g.Reach() + ", until " + g.Deadline().Local().Format(time.DateTime)
 	if g.Kind == grant.Once {
-		line += "; a call that waits goes on, else the agent has to call again"
+		return line + "; a call that waits goes on, else the agent has to call again"
 	}
-	return line
+	return line + "; postern revoke " + g.ID + " takes it back"
 }

@@ -19,8 +19,8 @@ func newDeny(env *Env) *cobra.Command {
 		Short: "say no to what an agent asks for",
 		Example: `  postern deny k3xq9m2d
   postern deny k3xq9m2d b7w2m0fa`,
-		Long: `the call is refused, and the identical one for a minute without asking. after
-three noes in a row the agent is paused until a person resumes it`,
+		Long: `the call is refused, and the identical one in its session for a minute without
+asking. after three noes in a row the agent is paused until a person resumes it`,
 		DisableFlagsInUseLine: true,
 		Args:                  someIDs,
 		RunE:                  func(cmd *cobra.Command, args []string) error { return deny(cmd.Context(), env, args, asJSON) },

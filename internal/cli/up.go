@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,7 @@ import (
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/attach"
+	"github.com/postern-gate/postern/internal/config"
 	"github.com/postern-gate/postern/internal/state/audit/records"
 )
 
@@ -41,6 +43,8 @@ postern explain
 on a terminal it also serves the page on which you see, answer and undo, and
 prints its link, which works once and for a minute; postern page gives another.
 questions are shown here too, and lines wait meanwhile
+
+an edit of the policy that is not valid is said here, and when it is mended
 
 without DIR it is this folder. nothing is written into it; postern init attaches
 clients for good. ctrl-c ends it
@@ -178,8 +182,27 @@ func (o *serveOptions) upEndpoint(env *Env, w *workspace, e endpointJSON) error 
 	return encode(env.Out, upJSON{e, entries, installed == nil}, "")
 }
 
-// watch shows what is recorded from now on, until the returned function is
-// called. Whoever reads too slowly is waited for by nobody but this.
+// lookEvery is how often up has the policy looked at, which else only calls do.
+const lookEvery = 2 * time.Second
+
+// followPolicy has the policy looked at until ctx ends, so that what is wrong with an edit,
+// and that it is mended, is said without a call.
+func followPolicy(ctx context.Context, live *config.Live) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			live.Current()
+		}
+	}
+}
+
+// watch shows what is recorded from now on and what is wrong with the policy, until
+// the returned function is called. Whoever reads too slowly is waited for by nobody
+// but this.
 func (o *serveOptions) watch(ctx context.Context, env *Env, w *workspace) (stop func(), err error) {
 	dir := filepath.Join(w.stateDir, "audit")
 	from, _, err := records.Newest(ctx, dir, &records.Filter{}, 0)
@@ -192,8 +215,9 @@ func (o *serveOptions) watch(ctx context.Context, env *Env, w *workspace) (stop 
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	var both sync.WaitGroup
+	both.Go(func() { followPolicy(ctx, w.live) })
+	both.Go(func() {
 		r := records.NewReader(dir, from)
 		defer r.Close()
 		err := r.Follow(ctx, func(e records.Entry) error {
@@ -205,7 +229,8 @@ func (o *serveOptions) watch(ctx context.Context, env *Env, w *workspace) (stop 
 		if err != nil && !errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, os.ErrClosed) {
 			fmt.Fprintln(env.Err, "decisions are not shown any more; postern log --follow does too")
 		}
-	}()
+	})
+	go func() { both.Wait(); close(ended) }()
 	return func() {
 		cancel()
 		select {
