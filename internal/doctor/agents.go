@@ -68,7 +68,7 @@ func met(ctx context.Context, stateDir, name string) bool {
 // checkAgents finds rules for an agent that nobody is.
 func checkAgents(ctx context.Context, l *look) []Result {
 	if l.cfg == nil {
-		return one(skip("the policy is not valid"))
+		return one(l.noPolicy())
 	}
 	var all []Result
 	for _, u := range UnmetAgents(ctx, l.cfg, l.Policy.StateDir, l.entries) {

@@ -130,7 +130,11 @@ func checkClientLines(ctx context.Context, l *look) []Result {
 	defer stop()
 	var all []Result
 	for _, a := range l.entries {
-		if !a.Foreign {
+		switch {
+		case a.Foreign:
+		case l.cfg == nil: // which each of them would only repeat
+			return one(l.noPolicy())
+		default:
 			all = append(all, l.checkClientLine(ctx, a))
 		}
 	}
@@ -188,7 +192,7 @@ func checkGit(ctx context.Context, l *look) []Result {
 	case err != nil:
 		return one(skip("there is no git"))
 	case t.Unknown:
-		return one(skip("git is not asked while the policy is not valid: which folders agents change isn't known"))
+		return one(skip("git is not asked: %s, so which folders agents change isn't known", l.noPolicy().Text))
 	case !t.outside(git):
 		return one(skip("git is %s, which somebody else could have put there, and is not started from here", attach.Brief(git)))
 	}

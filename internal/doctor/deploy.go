@@ -42,7 +42,7 @@ func points() []point {
 			"look at the agent's settings: its sandbox on, its permission mode not one that never asks", agentsOwn,
 		},
 		{
-			"credentials lie outside the folders of agents", "postern status",
+			"credentials lie outside the folders of agents", "",
 			"move keys and .env files out of the project, or load them from a store when a program starts", credentials,
 		},
 		{
@@ -117,7 +117,7 @@ func names(found []attach.Found) string {
 // credentials looks for files that the built-in list of secrets names.
 func credentials(ctx context.Context, l *look) Result {
 	if l.cfg == nil {
-		return skip("the policy is not valid")
+		return l.noPolicy()
 	}
 	var s private
 	for _, r := range l.cfg.Roots {
@@ -136,7 +136,11 @@ func credentials(ctx context.Context, l *look) Result {
 	case s.open != "":
 		return fail("", "%s is private by its name, and your policy lets agents read it", s.open)
 	case s.n > 0:
-		return warn("", "%d files that hold secrets by their names lie there, the first is %s; agents can't read them through postern", s.n, s.first)
+		what := "1 file that holds secrets by its name lies there: " + s.first
+		if s.n > 1 {
+			what = fmt.Sprintf("%d files that hold secrets by their names lie there, the first is %s", s.n, s.first)
+		}
+		return warn("", "%s; agents can't read them through postern", what)
 	case s.looked > mostLooked:
 		return pass("none by its name among the first %d entries", mostLooked)
 	}
@@ -177,20 +181,25 @@ func everyTool(_ context.Context, l *look) Result {
 
 func outsideAndDeleting(_ context.Context, l *look) Result {
 	if l.cfg == nil {
-		return skip("the policy is not valid")
+		return l.noPolicy()
 	}
+	text := "outside is always refused, and so is deleting"
 	for _, r := range l.cfg.Roots {
 		v := l.cfg.Policy.Evaluate(core.Request{Action: core.FSDelete, Resource: core.File(r.Name, "postern-doctor/any.txt")})
-		if v.Decision == core.Allow {
+		switch v.Decision {
+		case core.Allow:
 			return warn("", "outside is always refused; in %s:// deleting is allowed: %s", r.Name, v.Reason)
+		case core.Ask:
+			text = "outside is always refused, and deleting asks a person: postern approve, or the page"
+		default:
 		}
 	}
-	return pass("outside is always refused, and deleting is not allowed without a person, who can't be asked yet")
+	return pass("%s", text)
 }
 
 func shells(_ context.Context, l *look) Result {
 	if l.cfg == nil {
-		return skip("the policy is not valid")
+		return l.noPolicy()
 	}
 	v := l.cfg.Policy.Evaluate(core.Request{Action: core.ProcExec, Resource: core.File("", "/bin/sh")})
 	if v.Decision == core.Allow {
@@ -220,7 +229,7 @@ func inContainer() bool {
 
 func review(_ context.Context, l *look) Result {
 	if l.cfg == nil {
-		return skip("the policy is not valid")
+		return l.noPolicy()
 	}
 	for _, r := range l.cfg.Roots {
 		for _, name := range []string{".postern/policy.yaml", ".git/hooks/pre-commit", ".claude/settings.json", ".mcp.json"} {

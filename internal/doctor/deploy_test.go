@@ -73,7 +73,11 @@ func TestDeploy(t *testing.T) {
 		{1, func(*machine) {}, Skipped, "no agent is found here"},
 		{1, func(m *machine) { m.put(filepath.Join(m.project, ".cursor/rules"), "", 0o600) }, Skipped, "how each is set can't be seen from here: Cursor"},
 		{2, func(m *machine) { m.put(filepath.Join(m.project, "f"), "", 0o600) }, Pass, "none by its name"},
-		{2, func(m *machine) { m.put(filepath.Join(m.project, "sub/.env"), "", 0o600) }, Warn, "1 files that hold secrets"},
+		{2, func(m *machine) { m.put(filepath.Join(m.project, "sub/.env"), "", 0o600) }, Warn, "1 file that holds secrets by its name lies there: "},
+		{2, func(m *machine) {
+			m.put(filepath.Join(m.project, "sub/.env"), "", 0o600)
+			m.put(filepath.Join(m.project, ".env"), "", 0o600)
+		}, Warn, "2 files that hold secrets by their names lie there, the first is "},
 		{2, func(m *machine) {
 			m.put(filepath.Join(m.project, ".env"), "", 0o600)
 			m.policy("version: 1\nallow_sensitive: [dotenv]\nrules: { fs.read: allow }\n")
@@ -82,7 +86,8 @@ func TestDeploy(t *testing.T) {
 			m.put(filepath.Join(m.project, ".cursor/rules"), "", 0o600)
 		}, Warn, "not attached: Cursor"},
 		{3, func(m *machine) { m.mcp(m.o.Self, "serve", "--agent", "claude-code", m.project) }, Skipped, "can't be seen from here"},
-		{4, func(*machine) {}, Pass, "deleting is not allowed"},
+		{4, func(*machine) {}, Pass, "deleting asks a person: postern approve, or the page"},
+		{4, func(m *machine) { m.policy("version: 1\nrules: { fs.delete: deny }\n") }, Pass, "outside is always refused, and so is deleting"},
 		{4, func(m *machine) { m.policy("version: 1\nrules: { fs.delete: allow }\n") }, Warn, "deleting is allowed"},
 		{5, func(*machine) {}, Skipped, "no hook"},
 		{5, func(m *machine) { m.policy("version: 1\nrules: { proc.exec: allow }\n") }, Warn, "the policy allows it"},

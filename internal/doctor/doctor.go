@@ -97,6 +97,23 @@ func newLook(o Options) *look {
 	return l
 }
 
+// folder is what was asked about and can't be served, "" where no folder is why there
+// is no policy to look at.
+func (l *look) folder() string {
+	if fault.CodeOf(l.problem) != fault.PathMissing {
+		return ""
+	}
+	return fault.As(l.problem).Resource
+}
+
+// noPolicy is what is said where a policy is needed and there is none.
+func (l *look) noPolicy() Result {
+	if l.folder() != "" {
+		return skip("the folder can't be served")
+	}
+	return skip("the policy is not valid")
+}
+
 // check looks at one thing and may find several.
 type check struct {
 	name string

@@ -13,6 +13,7 @@ import (
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/config"
 	"github.com/postern-gate/postern/internal/state/disk"
 )
@@ -28,6 +29,8 @@ func checkPolicy(_ context.Context, l *look) []Result {
 			all = append(all, fail(fault.As(l.problem).Next(), "%s: %s", p.Pos, p.Message))
 		}
 		return all
+	case l.folder() != "":
+		return one(l.noPolicy())
 	case l.problem != nil:
 		return one(failure(l.problem))
 	}
@@ -52,7 +55,7 @@ func checkPolicy(_ context.Context, l *look) []Result {
 // means it to loosen something, or doesn't know that it can't.
 func checkProjectPolicy(_ context.Context, l *look) []Result {
 	if l.cfg == nil {
-		return one(skip("the policy is not valid"))
+		return one(l.noPolicy())
 	}
 	var all []Result
 	for _, r := range l.cfg.Roots {
@@ -99,8 +102,12 @@ func (l *look) looser(alone *config.Config, root string) (names []string) {
 
 // checkRoots: a guard over the home folder or over everything guards little.
 func checkRoots(_ context.Context, l *look) []Result {
+	if folder := l.folder(); folder != "" {
+		f := fault.As(l.problem)
+		return one(fail(f.Next(), "folder %s: %s", textsafe.Word(folder), f.Because()))
+	}
 	if l.cfg == nil {
-		return one(skip("the policy is not valid"))
+		return one(l.noPolicy())
 	}
 	var all []Result
 	for _, r := range l.cfg.Roots {
@@ -136,7 +143,7 @@ func (l *look) openable(r config.Root, at string) Result {
 // checkKernel: by which calls a root is guarded, and on what it lies.
 func checkKernel(_ context.Context, l *look) []Result {
 	if l.cfg == nil {
-		return one(skip("the policy is not valid"))
+		return one(l.noPolicy())
 	}
 	var all []Result
 	for _, r := range l.cfg.Roots {
