@@ -297,6 +297,14 @@ func wantsAlways(yes grant.Answer) bool {
 	return yes.Kind == grant.Always && grant.Anywhere(yes.Pattern)
 }
 
+// word is what alone is a yes, "" where a key is.
+func (c Card) word(yes grant.Answer) string {
+	if c.Code == "" && wantsAlways(yes) {
+		return always
+	}
+	return c.Code
+}
+
 // choices is the prompt.
 func (c Card) choices(yes grant.Answer) string {
 	switch {
@@ -343,10 +351,8 @@ func (c Card) answer(line string, yes grant.Answer) (grant.Answer, bool) {
 		return grant.Answer{Kind: grant.No}, true
 	case line == "l" || line == "later":
 		return grant.Answer{}, true
-	case c.Code != "":
-		return yes, line == c.Code
-	case wantsAlways(yes):
-		return yes, line == always
+	case c.word(yes) != "":
+		return yes, line == c.word(yes)
 	case line == "y" || line == "yes":
 		return yes, true
 	case yes.Kind != grant.Once:

@@ -123,9 +123,18 @@ func TestLapsedTold(t *testing.T) {
 func TestMayNot(t *testing.T) {
 	w := newWorld(t)
 	for i, a := range []Answer{
-		{Kind: Once}, {Kind: No}, {Kind: Session}, {Kind: Until, Life: time.Hour}, {Kind: Until, Life: 8 * 24 * time.Hour}, {Kind: Until},
-		{Kind: Pattern, Pattern: "src/**"}, {Kind: Pattern, Pattern: "project://src/**"}, {Kind: Always, Pattern: "project://src/**"},
-		{Kind: Always, Pattern: "project://other/**"}, {Kind: Pattern, Pattern: "project://{a,b}"}, {Kind: "forever"},
+		{Kind: Once},
+		{Kind: No},
+		{Kind: Session},
+		{Kind: Until, Life: time.Hour},
+		{Kind: Until, Life: 8 * 24 * time.Hour},
+		{Kind: Until},
+		{Kind: Pattern, Pattern: "src/**"},
+		{Kind: Pattern, Pattern: "project://src/**"},
+		{Kind: Always, Pattern: "project://src/**"},
+		{Kind: Always, Pattern: "project://other/**"},
+		{Kind: Pattern, Pattern: "project://{a,b}"},
+		{Kind: "forever"},
 	} {
 		for j, change := range []func(*Binding){func(*Binding) {}, func(b *Binding) { b.Class = "destructive" }, func(b *Binding) { b.Agent = "" }, func(b *Binding) { b.Private = true }} {
 			b := outdating("p1", "/a", string(rune('a'+i))+string(rune('a'+j)))
