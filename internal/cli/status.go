@@ -74,8 +74,8 @@ func newStatus(env *Env) *cobra.Command {
 state directory, and how each part is enforced. what is weaker or missing is
 named. without DIR the roots are those that the policy names, or this folder
 
-a policy that is not valid is reported with exit 5; a server that already runs
-keeps the last good one`,
+of a policy that is not valid it shows what it can and ends with exit 5, with
+--json with the error alone; a server that already runs keeps the last good one`,
 		DisableFlagsInUseLine: true,
 		RunE:                  func(cmd *cobra.Command, dirs []string) error { return o.status(cmd.Context(), env, dirs, asJSON) },
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -98,6 +98,9 @@ func (o *options) status(ctx context.Context, env *Env, dirs []string, asJSON bo
 	}
 	if err == nil {
 		err = enforce.CheckState(w.stateDir)
+	}
+	if fault.CodeOf(err) == fault.ConfigInvalid && w == nil && !asJSON {
+		statusUnread(ctx, env, dirs, err)
 	}
 	if err != nil {
 		return err

@@ -75,7 +75,13 @@ func (w *workspace) surroundings(ctx context.Context, env *Env) surroundings {
 		here = world.Project
 	}
 	s.clients(doctor.NewTrust(w.self, w.stateDir, here, world, cfg.Roots))
-	for _, e := range endpoint.Open(w.stateDir).List(ctx) {
+	s.served(ctx, w.stateDir)
+	return s
+}
+
+// served are the endpoints that a process serves now.
+func (s *surroundings) served(ctx context.Context, stateDir string) {
+	for _, e := range endpoint.Open(stateDir).List(ctx) {
 		if !e.Held {
 			continue
 		}
@@ -84,7 +90,6 @@ func (w *workspace) surroundings(ctx context.Context, env *Env) surroundings {
 			s.Weaker = append(s.Weaker, "other machines can reach http://"+e.Address+mcpPath+", and nothing is encrypted")
 		}
 	}
-	return s
 }
 
 func (s *surroundings) clients(trust doctor.Trust) {
