@@ -100,10 +100,12 @@ func newLook(o Options) *look {
 // folder is what was asked about and can't be served, "" where no folder is why there
 // is no policy to look at.
 func (l *look) folder() string {
-	if fault.CodeOf(l.problem) != fault.PathMissing {
+	switch fault.CodeOf(l.problem) {
+	case fault.PathMissing, fault.RequestInvalid:
+		return fault.As(l.problem).Resource
+	default:
 		return ""
 	}
-	return fault.As(l.problem).Resource
 }
 
 // noPolicy is what is said where a policy is needed and there is none.
