@@ -6,15 +6,19 @@ import (
 	"context"
 	"encoding/binary"
 	"hash/fnv"
+	"slices"
 
+	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
 )
 
-// needs are the locks of a crossing: what it changes for its own, and shared every
-// folder that this lies in. So no folder is given another name, with what was judged
-// beneath the old one, while something is put into it, and nothing is put into one from
-// the moment that all beneath it is judged until it has its new name.
+// needs are the locks of a crossing: what it changes for its own, and shared what it
+// only reads and every folder that either lies in, by its name too: one that another
+// call makes, with what is in it, has no inode before. So no folder is given another
+// name, with what was judged beneath the old one, while something is put into it, and
+// nothing is put into one from the moment that all beneath it is judged until it has its
+// new name.
 type needs struct {
 	own    []int64 // each target, by the folder and name that it has and by its inode
 	shared []int64
@@ -23,8 +27,8 @@ type needs struct {
 
 func (c *crossing) needs() (n needs, err error) {
 	for i := range c.operands {
-		if t := c.operands[i].target; t != nil {
-			if err := n.add(t); err != nil {
+		if o := &c.operands[i]; o.target != nil {
+			if err := n.add(o.target, o.changes()); err != nil {
 				return n, err
 			}
 		}
@@ -32,22 +36,38 @@ func (c *crossing) needs() (n needs, err error) {
 	return n, nil
 }
 
-func (n *needs) add(t *pathguard.Target) error {
+func (n *needs) add(t *pathguard.Target, changes bool) error {
 	dir, entry := t.IDs()
-	n.own = append(n.own, hash62('n', dir, t.Name().Base()))
+	keys := []int64{nameKey(dir, t.Name())}
 	if t.Exists() { // its other names wait too
-		key := inodeKey(entry)
-		n.own = append(n.own, key)
+		keys = append(keys, inodeKey(entry))
 		if t.Info().Kind == pathguard.KindDir {
-			n.dirs = append(n.dirs, key)
+			n.dirs = append(n.dirs, inodeKey(entry))
 		}
 	}
-	above, err := t.Above()
-	for _, id := range above {
-		n.shared = append(n.shared, inodeKey(id))
+	if changes {
+		n.own = append(n.own, keys...)
+	} else {
+		n.shared = append(n.shared, keys...)
 	}
-	n.dirs = append(n.dirs, n.shared...)
-	return err
+	above, err := t.Above()
+	if err != nil {
+		return err
+	}
+	at, _ := t.Name().Parent()
+	for i, id := range above {
+		n.shared, n.dirs = append(n.shared, inodeKey(id)), append(n.dirs, inodeKey(id))
+		if i+1 < len(above) { // but for the root's own
+			n.shared = append(n.shared, nameKey(above[i+1], at))
+			at, _ = at.Parent()
+		}
+	}
+	return nil
+}
+
+// changes reports whether the operand is more than read.
+func (o *operand) changes() bool {
+	return slices.ContainsFunc(o.actions, core.Action.Mutates)
 }
 
 // lockTries is how often a crossing whose folders became others while it waited takes
@@ -114,6 +134,8 @@ func (c *crossing) lock(ctx context.Context) (needs, error) {
 	c.release, err = c.gate.o.Locker.LockWith(ctx, n.own, n.shared)
 	return n, err
 }
+
+func nameKey(dir pathguard.ID, n pathguard.Name) int64 { return hash62('n', dir, n.Base()) }
 
 func inodeKey(id pathguard.ID) int64 { return hash62('i', id, "") }
 

@@ -24,9 +24,12 @@ func (a apart) LockWith(ctx context.Context, own, _ []int64) (func(), error) {
 	return a.Locker.LockWith(ctx, own, nil)
 }
 
+// aMoment is long for a call and short for a test.
+const aMoment = 200 * time.Millisecond
+
 // meanwhile is a gate of whose first call another begins right after the intent, and
 // has a moment to end before the effect.
-func (w *world) meanwhile(d Decider, guarded bool, other func()) (g *Gate, ended func()) {
+func (w *world) meanwhile(d Decider, guarded bool, moment time.Duration, other func()) (g *Gate, ended func()) {
 	var once sync.Once
 	done := make(chan struct{})
 	l := &log{}
@@ -38,7 +41,7 @@ func (w *world) meanwhile(d Decider, guarded bool, other func()) (g *Gate, ended
 			go func() { defer close(done); other() }()
 			select {
 			case <-done:
-			case <-time.After(200 * time.Millisecond):
+			case <-time.After(moment):
 			}
 		})
 	}
@@ -120,7 +123,7 @@ func TestMoveBesideEntering(t *testing.T) {
 				}
 				var secondErr error
 				other := w.open(d, func(o *Options) { o.Locker = w.locker(guarded) })
-				g, ended := w.meanwhile(d, guarded, func() { secondErr = second(t, other) })
+				g, ended := w.meanwhile(d, guarded, aMoment, func() { secondErr = second(t, other) })
 				firstErr := first(t, g)
 				ended()
 				there := w.protectedThere()
@@ -153,7 +156,7 @@ func TestUndoBesideEntering(t *testing.T) {
 		w.must(err)
 		d := shippedWith(t, policy.Config{})
 		var step UndoStep
-		g, ended := w.meanwhile(d, guarded, func() { step = w.returned(out.UndoID, Person{Decider: d}) })
+		g, ended := w.meanwhile(d, guarded, aMoment, func() { step = w.returned(out.UndoID, Person{Decider: d}) })
 		if _, err = g.Write(t.Context(), "v/settings.json", []byte("{}"), Call{}); (err == nil) != guarded {
 			t.Errorf("guarded %v: %v", guarded, err)
 		}
@@ -242,4 +245,59 @@ func lockOf(t *testing.T, w *world, name string) (release func()) {
 	release, err = w.gate.o.Locker.LockWith(t.Context(), []int64{inodeKey(id)}, nil)
 	w.must(err)
 	return release
+}
+
+// TestMoveOutOfACopy: nothing is moved out of a folder while a copy still makes what is
+// in it, under a name that the policy would not let the rest get. Without the locks of
+// the names above, it would be.
+func TestMoveOutOfACopy(t *testing.T) {
+	spec := map[string]string{"A/v/a1.md": "", "A/v/settings.json": "{}"}
+	for i := range 20 {
+		spec[fmt.Sprintf("A/v/f%02d.md", i)] = "f"
+	}
+	for _, guarded := range []bool{true, false} {
+		w := newWorld(t, shippedWith(t, policy.Config{}), spec)
+		g := w.open(w.gate.o.Decider, func(o *Options) { o.Locker = w.locker(guarded) })
+		hits, rounds := 0, 100
+		if !guarded {
+			rounds = 2000
+		}
+		for i := 0; i < rounds && hits == 0; i++ {
+			var wg sync.WaitGroup
+			wg.Go(func() { _, _ = g.Copy(t.Context(), "A", "C", Call{}) })
+			for until := time.Now().Add(20 * time.Millisecond); time.Now().Before(until); {
+				if _, err := os.Lstat(w.path("C/v")); err == nil {
+					break
+				}
+			}
+			time.Sleep(time.Duration(i%10) * 200 * time.Microsecond)
+			_, _ = g.Move(t.Context(), "C/v", ".claude", Call{Confirm: true})
+			wg.Wait()
+			if _, err := os.Lstat(w.path(".claude/settings.json")); err == nil {
+				hits++
+			}
+			w.must(os.RemoveAll(w.path("C")))
+			w.must(os.RemoveAll(w.path(".claude")))
+		}
+		if (hits > 0) == guarded {
+			t.Errorf("guarded %v: %d hits", guarded, hits)
+		}
+	}
+}
+
+// TestCopyHoldsNobodyUp: what a copy only reads others may change meanwhile.
+func TestCopyHoldsNobodyUp(t *testing.T) {
+	w := newWorld(t, rules{}, map[string]string{"A/sub/f": "f"})
+	g, ended := w.meanwhile(rules{}, true, 5*time.Second, func() {
+		if _, err := w.gate.Write(t.Context(), "A/sub/new", []byte("n"), Call{}); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Lstat(w.path("C")); err == nil {
+			t.Error("it waited until the copy was made")
+		}
+	})
+	if _, err := g.Copy(t.Context(), "A", "C", Call{}); err != nil {
+		t.Error(err)
+	}
+	ended()
 }

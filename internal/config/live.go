@@ -78,14 +78,15 @@ func (l *Live) refresh() {
 		return
 	}
 	l.look()
-	if l.seen != nil {
+	if away := slices.ContainsFunc(l.last, func(s source) bool { return s.mount != "" }); l.seen != nil && !away {
 		l.seen(places(l.last))
 	}
 	l.next.Store(l.now().UnixNano() + int64(every)) // a look may take long itself
 }
 
 // OnLook has seen called at each look, before a decision that waits for it, with
-// the places of the policy files. It must not call back.
+// the places of the policy files; not while one lies on a mount that may not answer,
+// where whoever looks may wait for ever. It must not call back.
 func (l *Live) OnLook(seen func(files []string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

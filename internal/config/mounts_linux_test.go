@@ -120,6 +120,12 @@ func TestPolicyOnADeadMount(t *testing.T) {
 	p.project("version: 1\ndeny: [x]\n")
 	var told []error
 	live, c := p.live(func(err error) { told = append(told, err) })
+	looks := 0
+	live.OnLook(func(files []string) { // as one that protects them does
+		for looks++; len(files) > 0; files = files[1:] {
+			_, _ = os.Stat(files[0])
+		}
+	})
 	p.dead(".postern")
 	p.soon(func() {
 		c.pass(time.Second)
@@ -133,8 +139,8 @@ func TestPolicyOnADeadMount(t *testing.T) {
 	})
 	must(t, unix.Unmount(filepath.Join(p.dir, ".postern"), unix.MNT_DETACH))
 	c.pass(time.Second)
-	if live.Evaluate(file(core.FSWrite, "x")).Decision != core.Deny || live.Problem() != nil {
-		t.Errorf("when it is gone: %v", live.Problem())
+	if live.Evaluate(file(core.FSWrite, "x")).Decision != core.Deny || live.Problem() != nil || looks != 1 {
+		t.Errorf("when it is gone: %v, looked at %d times", live.Problem(), looks)
 	}
 }
 

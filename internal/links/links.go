@@ -32,7 +32,8 @@ type Way struct {
 	Over []string
 	// End is the last of Spelled, "" where the path leads nowhere: too many links.
 	End string
-	// Cost is how many names were looked at, and more for those that lie deep.
+	// Cost is how many names were looked at, and more for those that lie deep and for
+	// what is read and spelled at length.
 	Cost int
 	// Cut says that the way goes on, further than is looked at.
 	Cut bool
@@ -109,8 +110,12 @@ func (w *walk) step() bool {
 	return true
 }
 
+// perByte is how many bytes are taken apart, or put together, in the time of a name.
+const perByte = 64
+
 // push puts a path before what is to come.
 func (w *walk) push(path string) {
+	w.Cost += len(path) / perByte
 	volume := filepath.VolumeName(path)
 	if filepath.IsAbs(path) {
 		w.at = w.look.top(volume + string(filepath.Separator))
@@ -131,6 +136,7 @@ func (w *walk) spell() {
 	if w.up > 0 || len(w.at.path)+w.size > longest {
 		return
 	}
+	w.Cost += (len(w.at.path) + w.size) / perByte
 	rest := slices.Clone(w.todo)
 	slices.Reverse(rest)
 	w.Spelled = append(w.Spelled, filepath.Join(w.at.path, filepath.Join(rest...)))

@@ -94,7 +94,7 @@ func (f File) Try(key int64) (release func(), err error) {
 	if err := try(file, key, false); err != nil {
 		_ = file.Close()
 		if errors.Is(err, errHeld) {
-			return nil, &fault.Error{Code: fault.LockHeld, Op: "lock", Rule: "another call holds the file", Retry: true}
+			return nil, &fault.Error{Code: fault.LockHeld, Op: "lock", Rule: "another call holds it, or a folder above it", Retry: true}
 		}
 		return nil, byKernel(err)
 	}
@@ -129,7 +129,7 @@ func wait(ctx context.Context, file *os.File, key int64, share bool) error {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return &fault.Error{Code: fault.LockHeld, Op: "lock", Rule: "another call holds the file", Retry: true, Err: ctx.Err()}
+			return &fault.Error{Code: fault.LockHeld, Op: "lock", Rule: "another call holds it, or a folder above it", Retry: true, Err: ctx.Err()}
 		case <-timer.C:
 		}
 	}
