@@ -123,10 +123,13 @@ func (g *Gate) Move(ctx context.Context, source, destination string, call Call) 
 
 // moves makes the crossing a rename.
 func (c *crossing) moves(from, to *operand) {
-	c.steps = func(context.Context) ([]*undo.Planned, error) {
+	c.steps = func(ctx context.Context) ([]*undo.Planned, error) {
 		p, there := planned(undo.Rename, from.target), placeOf(to.name)
 		p.To = &there
-		return one(p)
+		return []*undo.Planned{p}, from.target.Descendants(ctx, c.gate.o.MaxEntries, func(n pathguard.Name, info pathguard.Info) error {
+			p.Stand(relTo(from.name, n), info.Fingerprint.Facts())
+			return nil
+		})
 	}
 	c.perform = func(ctx context.Context) error {
 		if err := c.unchanged(ctx, from.target, from.name); err != nil {
@@ -259,7 +262,7 @@ func rebase(n, from, to pathguard.Name) (pathguard.Name, error) {
 	if n.Root() != from.Root() {
 		return n, &fault.Error{Code: fault.PolicyDenied, Resource: from.String(), Rule: "another root lies in it, " + n.Root().Name() + "://", Hint: "name what is beneath it one by one"}
 	}
-	for part := range strings.SplitSeq(strings.TrimPrefix(n.Rel(), from.Rel()+"/"), "/") {
+	for part := range strings.SplitSeq(relTo(from, n), "/") {
 		var err error
 		if to, err = to.Join(part); err != nil {
 			return to, err

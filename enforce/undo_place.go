@@ -22,6 +22,9 @@ func beneathTop(n pathguard.Name, rel string) (pathguard.Name, error) {
 	return n, nil
 }
 
+// relTo is the path of a name beneath another one.
+func relTo(top, n pathguard.Name) string { return strings.TrimPrefix(n.Rel(), top.Rel()+"/") }
+
 // final is why what the step would take away can't be kept. What is not there yet is
 // judged when it is done. count counts what goes with a folder, which is one that is
 // empty where it is nil.

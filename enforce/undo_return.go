@@ -133,7 +133,7 @@ func (of policies) judgeMoved(x *undo.Index, e *undo.Entered, from, to pathguard
 		if err != nil {
 			return err
 		}
-		return r.entry(&n, renamed, f, came.since(n, f))
+		return r.entry(&n, renamed, f, came.since(relTo(from, n), f))
 	})
 }
 
@@ -227,20 +227,22 @@ type arrivals struct {
 	index   *undo.Index
 	moved   int64 // by the clock of the file system
 	untold  bool  // it sets no time when it moves something
+	stood   func(rel string, now pathguard.Facts) bool
 	folders map[string]bool
 }
 
 func cameAfter(x *undo.Index, e *undo.Entered) arrivals {
-	return arrivals{x, e.Now.CTime, e.Now.CTime <= e.Was.CTime, map[string]bool{}}
+	return arrivals{x, e.Now.CTime, e.Now.CTime <= e.Was.CTime, x.StoodAt(&e.Step), map[string]bool{}}
 }
 
 // since is true for what has a time of change that is not before the move, but for
 // what an undo brought back as it was; and for all beneath a folder that has one: it
-// may have come as a whole.
-func (a arrivals) since(n pathguard.Name, f pathguard.Facts) bool {
-	since := a.untold || a.folders[path.Dir(n.Rel())] || a.index.Canonical(f).CTime >= a.moved
+// may have come as a whole. A folder that was there under this name when its top was
+// moved has not: what came into it, or changed, tells by its own time.
+func (a arrivals) since(rel string, f pathguard.Facts) bool {
+	since := a.untold || a.folders[path.Dir(rel)] || a.index.Canonical(f).CTime >= a.moved && !a.stood(rel, f)
 	if since && f.Kind() == pathguard.KindDir {
-		a.folders[n.Rel()] = true
+		a.folders[rel] = true
 	}
 	return since
 }

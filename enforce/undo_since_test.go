@@ -48,6 +48,30 @@ func TestReturnedUnderStricter(t *testing.T) {
 		"moved there with its folder": {denyOf("priv/**/secret"), func(w *undoWorld) {
 			w.must(os.Rename(filepath.Join(w.dir, "old"), w.path("priv/old")))
 		}, hidden + "old/secret out of"},
+		"moved there with its folder, and changed in": {denyOf("priv/**/secret"), func(w *undoWorld) {
+			w.must(os.Rename(filepath.Join(w.dir, "old"), w.path("priv/old")))
+			w.put("priv/old/went", "")
+			w.must(os.Remove(w.path("priv/old/went")))
+		}, hidden + "old/secret out of"},
+		"moved there in the place of a folder of it": {denyOf("priv/**/secret"), func(w *undoWorld) {
+			w.must(os.Rename(w.path("priv/sub"), w.path("sub")))
+			w.must(os.Rename(w.path("old"), w.path("priv/sub")))
+		}, hidden + "sub/secret out of"},
+		"renamed in it": {denyOf("priv/secret/**"), func(w *undoWorld) {
+			w.must(os.Rename(w.path("priv/sub"), w.path("priv/secret")))
+		}, hidden + "secret"},
+		"moved into a folder of it": {denyOf("priv/**/secret"), func(w *undoWorld) {
+			w.must(os.Rename(w.path("old/secret"), w.path("priv/sub/secret")))
+		}, hidden + "sub/secret out of"},
+		"linked into a folder of it": {denyOf("priv/**/secret"), func(w *undoWorld) {
+			w.must(os.Link(w.path("old/secret"), w.path("priv/sub/secret")))
+		}, hidden + "sub/secret out of"},
+		"changed in a folder of it": {denyOf("priv/**"), put("priv/sub/y"), hidden + "sub/y out of"},
+		"a folder of another mode":  {denyOf("priv/**"), func(w *undoWorld) { w.must(os.Chmod(w.path("priv/sub"), 0o700)) }, hidden + "sub out of"},
+		"came and went in a folder of it": {denyOf("priv/**"), func(w *undoWorld) {
+			w.put("priv/sub/secret", "SECRET")
+			w.must(os.Remove(w.path("priv/sub/secret")))
+		}, ""},
 		"came and went": {denyOf("priv/**"), func(w *undoWorld) {
 			w.put("priv/secret", "SECRET")
 			w.must(os.Remove(w.path("priv/secret")))
@@ -145,7 +169,7 @@ func TestCameAfterUntold(t *testing.T) {
 	old := pathguard.Facts{Ino: 1, CTime: 1}
 	for now, want := range map[int64]bool{5: true, 6: false} {
 		e := &undo.Entered{Step: undo.Step{Was: pathguard.Facts{CTime: 5}}, Now: pathguard.Facts{CTime: now}}
-		if got := cameAfter(&undo.Index{}, e).since(pathguard.Name{}, old); got != want {
+		if got := cameAfter(&undo.Index{}, e).since("x", old); got != want {
 			t.Errorf("moved at %d: %t", now, got)
 		}
 	}

@@ -179,7 +179,7 @@ func (v *view) part(ctx context.Context, e *undo.Entered, p undo.Place, visit fu
 	}
 	defer t.Close()
 	return t.Descendants(ctx, defaultMaxEntries, func(m pathguard.Name, info pathguard.Info) error {
-		return each(strings.TrimPrefix(m.Rel(), now.Rel()+"/"), info.Fingerprint.Facts())
+		return each(relTo(now, m), info.Fingerprint.Facts())
 	})
 }
 

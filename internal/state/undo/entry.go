@@ -209,7 +209,7 @@ func (l *Log) Lost(c *Change, why string) error {
 	}
 	if len(c.Steps) > 0 {
 		s := c.Steps[0].Step
-		s.How, s.Temp = "", ""
+		s.How, s.Temp, s.Stood = "", "", nil
 		out.Steps = []Step{s}
 	}
 	lines := appendLine(nil, out)

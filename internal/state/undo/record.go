@@ -79,6 +79,7 @@ type Step struct {
 	Temp   string          `json:"temp,omitempty"`  // the unfinished file beside it
 	File   uint64          `json:"file,omitempty"`  // inode of that
 	Of     *Ref            `json:"of,omitempty"`    // the step that this one takes back
+	Stood  []byte          `json:"stood,omitempty"` // of a rename: the folders beneath, see Stand
 }
 
 // Places are those of its names.
