@@ -28,7 +28,8 @@ type Person struct {
 	// Policy finds the policy of the folder where a root lies, which is asked about
 	// the names that something gets back. Nil is the Decider for every folder. It has
 	// to name the agents that it has rules of their own for, by Agents() []string: one
-	// that doesn't gives no name back.
+	// that doesn't gives no name back. One that has Ruled(agent, core.Action) bool as
+	// policy.Policy does is asked about an agent only where that is true.
 	Policy func(root, path string) (Decider, error)
 }
 

@@ -48,13 +48,27 @@ func (r *undoRun) policyIn(o opening) policies {
 // agentNaming is a Decider that names the agents which it has rules of their own for.
 type agentNaming interface{ Agents() []string }
 
+// ruling is one that says which of them has rules for an action: it decides for the
+// others as for no agent.
+type ruling interface {
+	Ruled(agent string, a core.Action) bool
+}
+
+// filler is somebody who may have filled what comes back, and the actions for which
+// more than what holds for no agent may have to be asked.
+type filler struct {
+	core.Subject
+
+	place, fixed []core.Action
+}
+
 // returning judges the names that an undo gives back. No decision is asked of the
 // person who runs it, so this one is made for them: by what holds for no agent, and
 // for each that a policy names, since any of them may have put something there.
 type returning struct {
-	then Decider // of the name that something gets
-	now  Decider // of the name that it has, nil for what is kept
-	whom []core.Subject
+	then Decider  // of the name that something gets
+	now  Decider  // of the name that it has, nil for what is kept
+	whom []filler // no agent first
 }
 
 // judging is how the names beneath one are judged, by the policy of its root. from is
@@ -93,8 +107,8 @@ func (of policies) policy(n pathguard.Name) (Decider, error) {
 
 // subjects are whoever may have filled what comes back: no agent, and each that one of
 // the policies names, be its name proven or not.
-func subjects(n pathguard.Name, by ...Decider) ([]core.Subject, error) {
-	all := []core.Subject{{}}
+func subjects(n pathguard.Name, by ...Decider) ([]filler, error) {
+	all := []filler{{place: placeActions, fixed: fixedActions}}
 	for _, d := range by {
 		if d == nil {
 			continue
@@ -104,12 +118,29 @@ func subjects(n pathguard.Name, by ...Decider) ([]core.Subject, error) {
 			return nil, cantTell(n, "it doesn't say which agents it has rules for", "give the gate a decider with Agents() []string", nil)
 		}
 		for _, name := range named.Agents() {
-			if s := (core.Subject{Agent: name}); !slices.Contains(all, s) {
-				all = append(all, s, core.Subject{Agent: name, Proven: true})
+			if slices.ContainsFunc(all, func(f filler) bool { return f.Agent == name }) {
+				continue
 			}
+			f := filler{core.Subject{Agent: name}, ruledFor(name, placeActions, by), ruledFor(name, fixedActions, by)}
+			all = append(all, f)
+			f.Proven = true
+			all = append(all, f)
 		}
 	}
 	return all, nil
+}
+
+// ruledFor are those actions for which one of the policies may have rules for the agent.
+func ruledFor(agent string, of []core.Action, by []Decider) (actions []core.Action) {
+	for _, a := range of {
+		if slices.ContainsFunc(by, func(d Decider) bool {
+			r, ok := d.(ruling)
+			return d != nil && (!ok || r.Ruled(agent, a))
+		}) {
+			actions = append(actions, a)
+		}
+	}
+	return actions
 }
 
 // folder visits what lies beneath a folder by its names, each folder before what it
@@ -165,7 +196,7 @@ func (of policies) judgeKept(ctx context.Context, l *undo.Log, e *undo.Entered, 
 func (r returning) entry(from *pathguard.Name, to pathguard.Name, f pathguard.Facts, since bool) error {
 	leads := mayLead(pathguard.Info{Kind: f.Kind()})
 	for _, s := range r.whom {
-		if s.Agent != "" && !since && (!leads || closed(r.then, s, to)) {
+		if s.Agent != "" && !since && (!leads || closed(r.then, s.Subject, to)) {
 			continue
 		}
 		if r.protects(s, from, to, leads) {
@@ -180,16 +211,16 @@ func (r returning) entry(from *pathguard.Name, to pathguard.Name, f pathguard.Fa
 
 // protects reports whether the name that something would get is denied to it, and the
 // one that it has isn't.
-func (r returning) protects(s core.Subject, from *pathguard.Name, to pathguard.Name, leads bool) bool {
-	for _, a := range placeActions {
-		if r.then.Evaluate(core.Request{Subject: s, Action: a, Resource: to.Resource(), Link: leads}).Decision != core.Deny {
+func (r returning) protects(s filler, from *pathguard.Name, to pathguard.Name, leads bool) bool {
+	for _, a := range s.place {
+		if r.then.Evaluate(core.Request{Subject: s.Subject, Action: a, Resource: to.Resource(), Link: leads}).Decision != core.Deny {
 			continue
 		}
 		if from == nil {
-			if !r.ownOnly(s, a, to, leads) {
+			if !r.ownOnly(s.Subject, a, to, leads) {
 				return true
 			}
-		} else if r.now.Evaluate(core.Request{Subject: s, Action: a, Resource: from.Resource()}).Decision != core.Deny {
+		} else if r.now.Evaluate(core.Request{Subject: s.Subject, Action: a, Resource: from.Resource()}).Decision != core.Deny {
 			return true
 		}
 	}
@@ -215,10 +246,10 @@ func (r returning) ownOnly(s core.Subject, a core.Action, to pathguard.Name, lea
 
 // loosens reports whether something could be done under the one name that can't be
 // under the other, or not unasked: what no move of an agent's may bring about.
-func (r returning) loosens(s core.Subject, from, to pathguard.Name) bool {
-	return slices.ContainsFunc(fixedActions, func(a core.Action) bool {
-		now := r.now.Evaluate(core.Request{Subject: s, Action: a, Resource: from.Resource()})
-		return now.Decision < r.then.Evaluate(core.Request{Subject: s, Action: a, Resource: to.Resource()}).Decision
+func (r returning) loosens(s filler, from, to pathguard.Name) bool {
+	return slices.ContainsFunc(s.fixed, func(a core.Action) bool {
+		now := r.now.Evaluate(core.Request{Subject: s.Subject, Action: a, Resource: from.Resource()})
+		return now.Decision < r.then.Evaluate(core.Request{Subject: s.Subject, Action: a, Resource: to.Resource()}).Decision
 	})
 }
 

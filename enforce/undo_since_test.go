@@ -5,6 +5,7 @@
 package enforce
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -171,6 +172,53 @@ func TestCameAfterUntold(t *testing.T) {
 		e := &undo.Entered{Step: undo.Step{Was: pathguard.Facts{CTime: 5}}, Now: pathguard.Facts{CTime: now}}
 		if got := cameAfter(&undo.Index{}, e).since("x", old); got != want {
 			t.Errorf("moved at %d: %t", now, got)
+		}
+	}
+}
+
+// tallied counts what it is asked, and doesn't say for which actions an agent has rules.
+type tallied struct {
+	Decider
+
+	named agentNaming
+	asked *int
+}
+
+func (d tallied) Agents() []string { return d.named.Agents() }
+
+func (d tallied) Evaluate(q core.Request) core.Verdict { *d.asked++; return d.Decider.Evaluate(q) }
+
+// talliedRuled says it.
+type talliedRuled struct {
+	tallied
+	ruling
+}
+
+// TestReturnedAsksTheRuled: an agent is asked about only for the actions that it has
+// rules for, and what comes of it is the same.
+func TestReturnedAsksTheRuled(t *testing.T) {
+	for _, denied := range []string{"else", "pub/x", "pub/sub/y"} {
+		agents := map[string]map[core.Action]policy.Rules{}
+		for i := range 20 {
+			agents[fmt.Sprint("a", i)] = outcomeOf(core.FSWrite, core.Ask, "x", core.Allow)
+		}
+		agents["a7"] = outcomeOf(core.FSCreate, core.Deny, denied, core.Allow)
+		d := shippedWith(t, policy.Config{Layers: []policy.Layer{{Agents: agents}}})
+		w := newUndoWorld(t, stateBeside(t), UndoOptions{}, map[string]string{"pub/x": "X", "pub/sub/y": "Y"})
+		out, err := w.gate.Move(t.Context(), "pub", "priv", Call{})
+		w.must(err)
+		later()
+		w.put("priv/x", "X")
+		w.put("priv/sub/y", "Y")
+		all, ruled := 0, 0
+		plan := func(d Decider) UndoStep {
+			p, err := w.state.PlanUndo(t.Context(), UndoSelect{ID: out.UndoID}, Person{Decider: d})
+			w.must(err)
+			return w.only(p)
+		}
+		want, got := plan(tallied{d, d, &all}), plan(talliedRuled{tallied{d, d, &ruled}, d})
+		if got.Problem != want.Problem || got.Why != want.Why || (want.Problem == "") != (denied == "else") || denied == "else" && ruled > all/3 {
+			t.Errorf("%s: %d and %d asked, %+v, want %+v", denied, all, ruled, got, want)
 		}
 	}
 }

@@ -311,6 +311,12 @@ func (p *Policy) Agents() (names []string) {
 	return slices.Compact(names)
 }
 
+// Ruled reports whether an agent has rules of its own for an action. Where it has none,
+// what is decided for it is what is decided for no agent.
+func (p *Policy) Ruled(agent string, a core.Action) bool {
+	return p != nil && slices.ContainsFunc(p.layers, func(l layer) bool { return l.agentTable(&query{agent: agent, action: a}) != nil })
+}
+
 // ConfirmRequired reports whether a call with this action needs confirm: true.
 // A nil policy requires it always.
 func (p *Policy) ConfirmRequired(a core.Action) bool { return p == nil || p.confirm.has(a) }

@@ -195,6 +195,25 @@ func TestOracleAgrees(t *testing.T) {
 	})
 }
 
+// TestRuled: what is decided for an agent is what is decided for none, where it has no
+// rules of its own.
+func TestRuled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, r := genConfig(t), genRequest(t)
+		r.Link = rapid.Bool().Draw(t, "link")
+		p, nobody := mustCompile(t, c), r
+		nobody.Subject = core.Subject{}
+		if got, want := p.Evaluate(r), p.Evaluate(nobody); got != want && !p.Ruled(r.Subject.Agent, r.Action) {
+			t.Fatalf("%+v: %v, for no agent %v", r, got, want)
+		}
+	})
+	write := map[string]map[core.Action]policy.Rules{"a": {core.FSWrite: {Matches: []policy.Match{{Pattern: policy.Pattern{Text: "x"}, Decision: core.Ask}}}}}
+	p, err := policy.Compile(policy.Config{Layers: []policy.Layer{{}, {Agents: write}}})
+	if err != nil || !p.Ruled("a", core.FSWrite) || p.Ruled("a", core.FSRead) || p.Ruled("b", core.FSWrite) || (*policy.Policy)(nil).Ruled("a", core.FSWrite) {
+		t.Error(err)
+	}
+}
+
 // TestNothingLoosens: what tightens a policy as written never loosens a decision.
 func TestNothingLoosens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -168,6 +168,9 @@ func (l *Live) Evaluate(r core.Request) core.Verdict { return l.Current().Policy
 // Agents names the agents that have rules of their own.
 func (l *Live) Agents() []string { return l.Current().Policy.Agents() }
 
+// Ruled reports whether an agent has rules of its own for an action.
+func (l *Live) Ruled(agent string, a core.Action) bool { return l.Current().Policy.Ruled(agent, a) }
+
 // Explain lists the rules that match, the deciding one first.
 func (l *Live) Explain(r core.Request) []core.Reason { return l.Current().Policy.Explain(r) }
 
