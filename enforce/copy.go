@@ -9,6 +9,7 @@ import (
 	"io/fs"
 
 	"github.com/postern-gate/postern/core"
+	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/state/undo"
@@ -174,6 +175,13 @@ func (p *copyPlan) one(ctx context.Context, i int, item copyItem) error {
 		return err
 	}
 	f, err := item.from.Open()
+	if i > 0 && errors.Is(err, fs.ErrNotExist) { // what is only read is held by nobody
+		return &fault.Error{
+			Code: fault.PreconditionFailed, Resource: item.from.String(), Err: err, Retry: true,
+			Rule: "it was moved or removed while its folder was copied, and " + p.to.name.String() + " has a part of the copy",
+			Hint: "delete what was made, and copy again",
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -25,23 +25,31 @@ func beneathTop(n pathguard.Name, rel string) (pathguard.Name, error) {
 // relTo is the path of a name beneath another one.
 func relTo(top, n pathguard.Name) string { return strings.TrimPrefix(n.Rel(), top.Rel()+"/") }
 
+// takesAway is what is done to what the step would take away, false for nothing.
+func takesAway(e *undo.Entered) (undo.Do, bool) {
+	switch {
+	case e.Do == undo.Create || e.Do == undo.Mkdir:
+		return undo.Remove, true
+	case e.Do == undo.Replace && e.How == undo.Copied:
+		return undo.Replace, true
+	case e.Do == undo.Append:
+		return undo.Truncate, true
+	}
+	return "", false
+}
+
 // final is why what the step would take away can't be kept. What is not there yet is
 // judged when it is done. count counts what goes with a folder, which is one that is
 // empty where it is nil.
 func (v *view) final(e *undo.Entered, count func(*undo.Planned, *pathguard.Target) error) (problem, why string) {
-	do := undo.Remove
-	switch {
-	case e.Do == undo.Create || e.Do == undo.Mkdir:
-	case e.Do == undo.Replace && e.How == undo.Copied:
-		do = undo.Replace
-	case e.Do == undo.Append:
-		do = undo.Truncate
-	default:
+	do, takes := takesAway(e)
+	if !takes {
 		return "", ""
 	}
 	s := v.seat(e.Place)
 	n, err := v.name(e, s.at)
-	if s.gone || s.kept != nil || err != nil {
+	other := s.left != nil && do != undo.Remove // of what is there only the name matters then
+	if s.gone || s.kept != nil || other || err != nil {
 		return "", ""
 	}
 	t, err := n.PinEntry()

@@ -301,6 +301,26 @@ func TestUndoSession(t *testing.T) {
 	w.same("undone again", before)
 }
 
+// TestUndoLengthened: a session that lengthened a file, and then made it shorter than
+// what it had added, is undone whole at once, and by its plan.
+func TestUndoLengthened(t *testing.T) {
+	for place, at := range places(t) {
+		t.Run(place, func(t *testing.T) {
+			w := newUndoWorld(t, at(t), UndoOptions{}, map[string]string{"h": "3\n"})
+			before := w.files()
+			out, err := w.gate.Append(t.Context(), "h", []byte("a longer line than what follows\n"), Call{})
+			w.must(err)
+			_, err = w.gate.Write(t.Context(), "h", []byte("x\n"), Call{})
+			w.must(err)
+			after := w.files()
+			u := w.undone(UndoSelect{Session: prefixOf(out.UndoID)})
+			w.same("undone", before)
+			w.undone(UndoSelect{ID: u})
+			w.same("redone", after)
+		})
+	}
+}
+
 // TestUndoConflict: what changed since is left alone, and the others are done.
 func TestUndoConflict(t *testing.T) {
 	for place, at := range places(t) {

@@ -19,6 +19,8 @@ type persons struct {
 	no      *records.Record // a person's, which refused it
 	yes     *records.Record // a person's, which is for it
 	used    bool            // the yes let it through
+	served  bool            // the yes let another call through
+	taken   bool            // the yes was taken back
 	paused  bool            // the agent was
 	waits   bool            // its question does
 	resumed bool            // a person has since
@@ -28,6 +30,10 @@ type persons struct {
 // people finds out what people had to do with how the call ended. What can't be
 // read says nothing.
 func (x *explanation) people(ctx context.Context, env *Env, s *logState) {
+	if y := x.persons.yes; y != nil {
+		x.persons.served = recordOf(ctx, s, audit.Spent, y.Approval) != nil
+		x.persons.taken = recordOf(ctx, s, audit.Revoked, y.Approval) != nil
+	}
 	switch {
 	case x.code() == fault.PolicyDenied && x.told.Approval != "":
 		x.persons.no = recordOf(ctx, s, audit.Denied, x.told.Approval)
@@ -108,12 +114,15 @@ func (x *explanation) answering() string {
 	switch {
 	case x.code() != fault.PolicyAsk || x.persons.paused:
 		return ""
-	case x.persons.yes != nil && !x.persons.used && !x.persons.waits && x.persons.voided == nil:
+	case x.persons.yes != nil && !x.persons.used && !x.persons.taken && !x.persons.waits && x.persons.voided == nil:
 		return "call again, as long as the yes holds: postern grants shows it"
 	}
 	text := "call again, then a person answers: postern pending, postern approve ID"
 	if x.persons.waits {
 		text = "postern approve " + x.told.Approval + "; postern pending shows all that waits"
+	}
+	if x.persons.taken {
+		text += "; the yes was taken back"
 	}
 	if y := x.persons.voided; y != nil {
 		text += "; the yes " + y.Approval + " ended at " + y.Time.Local().Format(time.DateTime) + ": " + y.Reason

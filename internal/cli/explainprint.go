@@ -39,7 +39,8 @@ type yesJSON struct {
 	ID       string `json:"id"`
 	Kind     string `json:"kind"`
 	Approver string `json:"approver"`
-	Used     bool   `json:"used"`
+	Revoked  bool   `json:"revoked"` // a person took it back
+	Used     bool   `json:"used"`    // by some call
 }
 
 // nowJSON is how the call would end now.
@@ -81,7 +82,7 @@ func (x *explanation) report(ctx context.Context) *explainJSON {
 		Now:      nowJSON{Judged: x.now != nil, Why: x.why, Differs: x.differs(), Rules: []ruleJSON{}},
 	}
 	if y := x.persons.yes; y != nil {
-		out.Approval = &yesJSON{y.Approval, y.Kind, y.Approver, x.persons.used}
+		out.Approval = &yesJSON{y.Approval, y.Kind, y.Approver, x.persons.taken, x.persons.used || x.persons.served}
 	}
 	for _, e := range x.entries {
 		out.Records = append(out.Records, json.RawMessage(e.Text))
@@ -134,6 +135,9 @@ func (x *explanation) print(w io.Writer, out *explainJSON) {
 		used := "used"
 		if !y.Used {
 			used = "not used"
+		}
+		if y.Revoked {
+			used += ", then taken back"
 		}
 		fmt.Fprintf(w, "approved: %s, %s, by %s, %s\n", plain(y.ID), plain(y.Kind), plain(y.Approver), used)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/postern-gate/postern/core/glob"
+	"github.com/postern-gate/postern/internal/spell"
 )
 
 // covers reports whether the yes is for a call with this binding, whose prints
@@ -116,8 +117,14 @@ func (g *Grant) patternRule() string {
 	if _, err := glob.Compile(text); err != nil {
 		return "the pattern is not valid: " + err.Error()
 	}
-	if !g.matches(&g.For) {
-		return "the pattern does not cover what is asked"
+	if g.matches(&g.For) {
+		return ""
 	}
-	return ""
+	rule := "the pattern does not cover what is asked"
+	for _, o := range g.For.Objects { // a link's name may be covered, and not where it leads
+		if !g.names(o.Name) {
+			return rule + ": not " + spell.Name(o.Name)
+		}
+	}
+	return rule
 }
