@@ -37,7 +37,7 @@ func TestApproveFlags(t *testing.T) {
 		rule, next string
 	}{
 		{[]string{"--pattern", "src/**", "--always"}, "a pattern begins with its root, as project://src/**", "--pattern 'project://src/**' --always "},
-		{[]string{"--pattern", "project://other/**"}, "the pattern does not cover what is asked", "--pattern 'project://src/**' "},
+		{[]string{"--pattern", "project://other/**"}, "the pattern does not cover what is asked: not project://src/a.txt", "--pattern 'project://src/**' "},
 		{[]string{"--until", "8d"}, "the time must lie in the next 7 days", "--until 7d "},
 	} {
 		p := sit(t, env, 40, append(append([]string{"approve"}, tc.flags...), id)...)
