@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/postern-gate/postern/core/fault"
@@ -17,35 +18,35 @@ import (
 type stdout struct {
 	to io.Writer
 
-	mu  sync.Mutex
-	err *fault.Error
+	turn sync.Mutex // of writes; whoever reads too slowly holds it
+	err  atomic.Pointer[fault.Error]
 }
 
 // Write writes nothing after a gap.
 func (s *stdout) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err != nil {
-		return 0, s.err
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if f := s.err.Load(); f != nil {
+		return 0, f
 	}
 	n, err := s.to.Write(p)
 	if err == nil {
 		return n, nil
 	}
-	s.err = &fault.Error{
+	f := &fault.Error{
 		Code: fault.IOFailed, Op: "print", Rule: "stdout can't be written; what was done before that is done",
 		Hint: "give it room, or somebody who reads it, and ask again", Err: err,
 	}
-	return n, s.err
+	s.err.Store(f)
+	return n, f
 }
 
-// ended is how a verb ended: not well without its answer.
+// ended is how a verb ended: not well without its answer. It waits for no write that
+// the verb itself didn't wait for.
 func (s *stdout) ended(err error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var code exitCode
-	if s.err != nil && (err == nil || errors.As(err, &code)) {
-		return s.err
+	if f := s.err.Load(); f != nil && (err == nil || errors.As(err, &code)) {
+		return f
 	}
 	return err
 }
@@ -53,7 +54,8 @@ func (s *stdout) ended(err error) error {
 // unread reports whether err is only that nobody reads the answer to its end,
 // about which nothing is said.
 func (s *stdout) unread(err error) bool {
-	return s.err != nil && fault.As(err) == s.err && errors.Is(s.err, syscall.EPIPE)
+	f := s.err.Load()
+	return f != nil && fault.As(err) == f && errors.Is(f, syscall.EPIPE)
 }
 
 // fileOf is the file that w writes to in the end.
