@@ -3,6 +3,7 @@
 package enforce
 
 import (
+	"path"
 	"strings"
 
 	"github.com/postern-gate/postern/core/pathguard"
@@ -38,32 +39,53 @@ func takesAway(e *undo.Entered) (undo.Do, bool) {
 	return "", false
 }
 
-// final is why what the step would take away can't be kept. What is not there yet is
-// judged when it is done. count counts what goes with a folder, which is one that is
-// empty where it is nil.
+// final is why what the step would take away can't be kept. A folder that a step so far
+// brings back is judged when it is done. count counts what goes with a folder, which is
+// one that is empty where it is nil.
 func (v *view) final(e *undo.Entered, count func(*undo.Planned, *pathguard.Target) error) (problem, why string) {
 	do, takes := takesAway(e)
-	if !takes {
-		return "", ""
-	}
 	s := v.seat(e.Place)
-	n, err := v.name(e, s.at)
-	other := s.left != nil && do != undo.Remove // of what is there only the name matters then
-	if s.gone || s.kept != nil || other || err != nil {
+	if !takes || s.gone {
 		return "", ""
 	}
-	t, err := n.PinEntry()
+	t, err := v.pin(e, s)
 	if err != nil {
 		return "", ""
 	}
 	defer t.Close()
 	p := planned(do, t)
 	p.Entries, p.Tail = 1, e.Now.Size-e.Was.Size
-	if do == undo.Remove && count != nil && count(p, t) != nil {
+	if s.left != nil || s.kept != nil {
+		then, err := v.at(e, e.Place)
+		if err != nil || s.kept != nil && then.Kind() == pathguard.KindDir {
+			return "", ""
+		}
+		p.Then = &then
+	}
+	if do == undo.Remove && count != nil && s.kept == nil && count(p, t) != nil {
 		return "", ""
 	}
 	if why = v.log.Cover(&undo.Change{Undoes: true, Steps: []*undo.Planned{p}}); why != "" {
 		problem = UndoFinal
 	}
 	return problem, why
+}
+
+// pin is what has the seat now, or the nearest folder of what a step so far brings back.
+func (v *view) pin(e *undo.Entered, s seat) (*pathguard.Target, error) {
+	at := s.at
+	if s.kept != nil {
+		at = e.Place
+	}
+	for {
+		n, err := v.name(e, at)
+		if err != nil {
+			return nil, err
+		}
+		t, err := n.PinEntry()
+		if err == nil || s.kept == nil || at.Rel == "." {
+			return t, err
+		}
+		at.Rel = path.Dir(at.Rel)
+	}
 }

@@ -25,6 +25,8 @@ type Planned struct {
 	Linked                  bool // one of them has another name
 	// Tail is how much of the end of the file is copied instead of all of it.
 	Tail int64
+	// Then is what will be there by then, where that isn't what the target has.
+	Then *pathguard.Facts
 	// Bring is an image that takes the place, and what it was when it was kept.
 	Bring string
 }
@@ -80,7 +82,7 @@ func (l *Log) Cover(c *Change) string {
 // moved whatever its size, so that it is never the end of it.
 func (l *Log) plan(store *pathguard.Store, s *Planned, undoes bool) string {
 	if s.Do == Truncate {
-		if s.Tail < 0 || s.Tail > s.Target.Info().Size {
+		if s.Tail < 0 || s.Tail > s.displaced().Size {
 			return "it is shorter than what would be taken from its end"
 		}
 		s.How, s.Size = Copied, s.Tail
@@ -92,8 +94,17 @@ func (l *Log) plan(store *pathguard.Store, s *Planned, undoes bool) string {
 	return l.planDisplaced(s, store.Near(s.Target), undoes)
 }
 
-func (l *Log) planDisplaced(s *Planned, near, undoes bool) string {
+// displaced is what the step takes the place of.
+func (s *Planned) displaced() pathguard.Info {
 	info := s.Target.Info()
+	if s.Then != nil {
+		info.Kind, info.Size = s.Then.Kind(), s.Then.Size
+	}
+	return info
+}
+
+func (l *Log) planDisplaced(s *Planned, near, undoes bool) string {
+	info := s.displaced()
 	switch {
 	case info.Kind == pathguard.KindDir && s.Entries <= 1 && !near:
 		return planEmpty(s.Target, undoes)
