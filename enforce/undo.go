@@ -143,8 +143,11 @@ func inTheWay(e *undo.Entered, err error, lost string) (problem, why string) {
 
 // missed is why a name of the step leads to nothing.
 func missed(e *undo.Entered, name string) string {
+	places := e.Places()
 	switch {
-	case !slices.ContainsFunc(e.Places(), func(p undo.Place) bool { return p.String() == name }):
+	case slices.ContainsFunc(places, func(p undo.Place) bool { return strings.HasPrefix(name, p.String()+"/") }):
+		return ruleBeneath
+	case !slices.ContainsFunc(places, func(p undo.Place) bool { return p.String() == name }):
 		return ruleLink // which leads to nothing
 	case e.Do == undo.Remove, e.Do == undo.Rename && name == e.String():
 		return ruleNoFolder

@@ -32,6 +32,7 @@ const (
 	ruleImageChanged = "what was kept of it was changed since"
 	ruleChanged      = "it changed since"
 	ruleLink         = "a folder of its name is a link now"
+	ruleBeneath      = "what it holds changes right now: try again"
 	ruleTaken        = "something has the name now"
 	ruleGone         = "it is gone"
 	ruleNoFolder     = "the folder that it was in is gone"

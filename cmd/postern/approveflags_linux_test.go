@@ -55,7 +55,7 @@ func TestApproveFlags(t *testing.T) {
 	}
 	p.types("l\r")
 	p.sees(`next: postern approve --pattern 'project://src/\*\*' --always ` + id)
-	p.ends(1)
+	p.ends(4)
 
 	p = sit(t, env, 40, "approve", "--pattern", "project://**", "--always", id)
 	p.sees(`for a yes type always`)

@@ -40,7 +40,7 @@ func each(env *Env, op string, ids []string, asJSON bool, do func(id string) (*g
 		} else if fault.CodeOf(err) != fault.Bug {
 			report(env.Err, err, false)
 		}
-		if f := fault.As(err); f.Code == fault.Cancelled || f.Code == fault.ConfirmMissing && f.Resource == "" {
+		if f := fault.As(err); f.Code == fault.Cancelled || f.Code == fault.PolicyAsk && f.Resource == "" {
 			break // the person has enough, or there is none
 		}
 	}

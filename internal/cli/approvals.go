@@ -115,7 +115,7 @@ func personAt(env *Env, op, instead string) (*prompt.Terminal, error) {
 	if err := aPerson(env, op); err != nil {
 		return nil, err
 	}
-	return nil, &fault.Error{Code: fault.ConfirmMissing, Op: op, Rule: "a person has to say yes to it, and there is no terminal", Hint: instead}
+	return nil, &fault.Error{Code: fault.PolicyAsk, Op: op, Rule: "a person has to say yes to it, and there is no terminal", Hint: instead}
 }
 
 // questionJSON is a question as --json tells it.

@@ -186,7 +186,7 @@ func (o *approveOptions) answered(ctx context.Context, env *Env, d *prompt.Desk,
 func unanswered(err error, id, next string) error {
 	switch {
 	case errors.Is(err, prompt.ErrLater):
-		return &fault.Error{Code: fault.ConfirmMissing, Resource: id, Rule: "it was not answered", Hint: next}
+		return &fault.Error{Code: fault.PolicyAsk, Resource: id, Rule: "it was not answered", Hint: next}
 	case errors.Is(err, prompt.ErrInterrupted):
 		return &fault.Error{Code: fault.Cancelled, Resource: id, Rule: "it was not answered", Hint: next}
 	}

@@ -237,7 +237,7 @@ func (o *anchorOptions) again(ctx context.Context, env *Env) error {
 // ask shows what would be put aside and wants a yes from a person.
 func (o *anchorOptions) ask(ctx context.Context, env *Env, s *logState) error {
 	no := &fault.Error{
-		Code: fault.ConfirmMissing, Op: "log anchor --renew", Rule: "a person has to say yes to it",
+		Code: fault.PolicyAsk, Op: "log anchor --renew", Rule: "a person has to say yes to it",
 		Hint: "run it on a terminal, or add --yes",
 	}
 	if o.asJSON || !terminal(env.In) {

@@ -52,7 +52,7 @@ func (o *options) page(ctx context.Context, env *Env, dirs []string) (err error)
 	}
 	if !onTerminal(env.Err) {
 		return &fault.Error{
-			Code: fault.ConfirmMissing, Op: "page", Rule: "its link is for a person, and there is no terminal to print it on",
+			Code: fault.PolicyAsk, Op: "page", Rule: "its link is for a person, and there is no terminal to print it on",
 			Hint: "run it on a terminal, with stderr left alone",
 		}
 	}

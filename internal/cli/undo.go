@@ -240,7 +240,7 @@ func (o *undoOptions) state(env *Env) (by func() enforce.Person, state *enforce.
 // can send to stdin is no answer.
 func askUndo(ctx context.Context) error {
 	no := &fault.Error{
-		Code: fault.ConfirmMissing, Op: "undo", Rule: "a person has to say yes to it",
+		Code: fault.PolicyAsk, Op: "undo", Rule: "a person has to say yes to it",
 		Hint: "run it on a terminal, or add --yes",
 	}
 	in, out, err := prompt.Files()

@@ -19,6 +19,12 @@ func (p *Page) decide(ctx context.Context, _ *session, f form) (*notice, error) 
 	if err != nil {
 		return nil, err
 	}
+	if prompt.WantsAlways(a) && strings.ToLower(strings.TrimSpace(f.values.Get("word"))) != prompt.Always {
+		return &notice{Bad: true, Lines: []string{
+			"not answered: the pattern names no folder", "because: a yes in any session that may reach all of it wants its word",
+			"next: type " + prompt.Always + " beside the pattern, or name a folder in it",
+		}}, nil
+	}
 	g, err := p.answered(ctx, f.about, f.shown, a, f.values.Get("code"))
 	if err != nil {
 		if fault.As(err).Code == fault.ConfirmMissing {

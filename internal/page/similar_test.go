@@ -308,6 +308,7 @@ func TestChanged(t *testing.T) {
 		v.Set("answer", kind)
 		v.Set("until", "1h")
 		v.Set("pattern", "project://**")
+		v.Set("word", "always")
 		if text := d.post("/decide", v); !strings.Contains(text, "it changed since it was asked: project://a") || len(d.kinds()) != 0 {
 			t.Errorf("%s: %s", kind, text)
 		}

@@ -69,6 +69,13 @@ func TestWider(t *testing.T) {
 	d.pass(prompt.Deaf)
 	v.Set("answer", "always")
 	v.Set("pattern", "project://**")
+	for _, word := range []string{"", "yes"} { // all of a root isn't given away by a click
+		v.Set("word", word)
+		if text := d.post("/decide", v); !strings.Contains(text, "notice bad") || !strings.Contains(text, "type always") || len(d.store.Grants()) != 0 {
+			t.Errorf("%q: %s", word, text)
+		}
+	}
+	v.Set("word", " Always")
 	if text := d.post("/decide", v); !strings.Contains(text, "approved on project://** for any session, until") {
 		t.Error(text)
 	}

@@ -290,17 +290,18 @@ func (c Card) reach(yes grant.Answer, now time.Time) string {
 	}
 }
 
-// always has to be typed for a yes that reaches all of a root in any session.
-const always = "always"
+// Always is what has to be typed for a yes that may reach all of a root in any session.
+const Always = "always"
 
-func wantsAlways(yes grant.Answer) bool {
+// WantsAlways reports whether the answer is such a yes.
+func WantsAlways(yes grant.Answer) bool {
 	return yes.Kind == grant.Always && grant.Anywhere(yes.Pattern)
 }
 
 // word is what alone is a yes, "" where a key is.
 func (c Card) word(yes grant.Answer) string {
-	if c.Code == "" && wantsAlways(yes) {
-		return always
+	if c.Code == "" && WantsAlways(yes) {
+		return Always
 	}
 	return c.Code
 }
@@ -310,8 +311,8 @@ func (c Card) choices(yes grant.Answer) string {
 	switch {
 	case c.Code != "":
 		return c.WhyCode + ": a yes, once, wants its code: type " + c.Code + " · n no · l later: "
-	case wantsAlways(yes):
-		return "it names no folder, so for a yes type " + always + ": " + c.reach(yes, time.Now()) + " · n no · l later: "
+	case WantsAlways(yes):
+		return "it names no folder, so for a yes type " + Always + ": " + c.reach(yes, time.Now()) + " · n no · l later: "
 	case yes.Kind != grant.Once:
 		return "y yes: " + c.reach(yes, time.Now()) + " · n no · l later: "
 	case c.oneKey() != "":
@@ -338,8 +339,8 @@ func (c Card) unanswered(yes grant.Answer) string {
 	switch {
 	case c.Code != "":
 		return "not answered: the code is wrong; for a yes type " + c.Code
-	case wantsAlways(yes):
-		return "not answered: for a yes to this type " + always
+	case WantsAlways(yes):
+		return "not answered: for a yes to this type " + Always
 	}
 	return "not answered: that is no answer to this"
 }
