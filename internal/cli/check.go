@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
+	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/textsafe"
 )
 
@@ -38,6 +39,9 @@ ACTION is one of
 RESOURCE is a path, a tool as server/tool, a program, or a host. paths start at
 the roots that the policy names, or else at this folder. what fs.rename is
 about has two names; without DESTINATION only the old one is judged
+
+to write is fs.create where no file is yet, else fs.write; where the other one
+of the two is decided otherwise, that is said
 
 exit 0 allow, 3 deny, 4 ask`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -90,7 +94,11 @@ func (o *options) check(ctx context.Context, env *Env, args []string, className 
 	if err := j.find(ctx, o, args[1], args[2:]...); err != nil {
 		return err
 	}
-	if err := j.print(env, asJSON); err != nil {
+	really := reallyJSON{}
+	if err := really.find(ctx, o, &j, args[1]); err != nil {
+		return err
+	}
+	if err := j.print(env, asJSON, really); err != nil {
 		return err
 	}
 	switch j.verdict.Decision {
@@ -101,6 +109,43 @@ func (o *options) check(ctx context.Context, env *Env, args []string, className 
 	default:
 		return exitCode(fault.ExitDenied)
 	}
+}
+
+// reallyJSON is what the doors would ask for where a file is written: by fs.create what
+// is not there, and only that. It is zero where that was asked, or is decided alike.
+type reallyJSON struct {
+	Action   string   `json:"action"`
+	Decision string   `json:"decision"`
+	Because  ruleJSON `json:"because"`
+
+	reason string
+}
+
+func (r *reallyJSON) find(ctx context.Context, o *options, j *judge, spelling string) error {
+	k := judge{w: j.w, request: j.request}
+	switch {
+	case j.request.Action == core.FSWrite && j.there == pathguard.KindUnknown:
+		k.request.Action = core.FSCreate
+	case j.request.Action == core.FSCreate && j.there == pathguard.KindFile:
+		k.request.Action = core.FSWrite
+	default:
+		return nil
+	}
+	err := k.find(ctx, o, spelling)
+	if err == nil && k.verdict.Decision != j.verdict.Decision {
+		why := k.verdict.Reason
+		*r = reallyJSON{k.request.Action.String(), k.verdict.Decision.String(), newRule(why), why.String()}
+	}
+	return err
+}
+
+// text is what check says of it.
+func (r *reallyJSON) text() string {
+	why := "nothing has this name yet"
+	if r.Action == core.FSWrite.String() {
+		why = "a file has this name"
+	}
+	return fmt.Sprintf("but: %s, so writing it is %s: %s\nbecause: %s", why, r.Action, r.Decision, textsafe.Clean(r.reason))
 }
 
 type ruleJSON struct {
@@ -129,9 +174,11 @@ type checkJSON struct {
 	About    string     `json:"about,omitempty"` // the name that decided, where it is another one
 	Rules    []ruleJSON `json:"rules"`
 	Policy   string     `json:"policy"`
+	// Really is what is asked for instead, where that is decided otherwise.
+	Really reallyJSON `json:"really,omitzero"`
 }
 
-func (j *judge) print(env *Env, asJSON bool) error {
+func (j *judge) print(env *Env, asJSON bool, really reallyJSON) error {
 	var reasons []core.Reason
 	if !j.guard {
 		reasons = j.w.live.Explain(j.decided)
@@ -139,7 +186,7 @@ func (j *judge) print(env *Env, asJSON bool) error {
 	out := checkJSON{
 		document: newDocument("check"), Action: j.request.Action.String(), Resource: j.request.Resource.String(),
 		Agent: j.request.Subject.Agent, Decision: j.verdict.Decision.String(), Because: newRule(j.verdict.Reason),
-		Rules: []ruleJSON{}, Policy: j.w.live.Version(),
+		Rules: []ruleJSON{}, Policy: j.w.live.Version(), Really: really,
 	}
 	if j.code != fault.OK {
 		out.Code = j.code.String()
@@ -160,6 +207,9 @@ func (j *judge) print(env *Env, asJSON bool) error {
 			if r != j.verdict.Reason && r.Step != core.StepDefault {
 				fmt.Fprintf(p, "also: %s\n", textsafe.Clean(r.String()))
 			}
+		}
+		if really.Action != "" {
+			fmt.Fprintln(p, really.text())
 		}
 	})
 }

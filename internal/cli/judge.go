@@ -25,7 +25,8 @@ type judge struct {
 	decided core.Request // the one that decided
 	code    fault.Code
 	judged  bool
-	guard   bool // a guard refused, not the policy
+	guard   bool           // a guard refused, not the policy
+	there   pathguard.Kind // what the name has that would be written
 	// other decides instead of the policy in force; nil for that.
 	other enforce.Decider
 }
@@ -159,9 +160,9 @@ func (j *judge) choose(names []pathguard.Name) (pathguard.Name, error) {
 func (j *judge) reach(ctx context.Context, name pathguard.Name) error {
 	switch j.request.Action {
 	case core.FSWrite:
-		return let(name.Pin())
+		return j.pin(name)
 	case core.FSCreate:
-		err := let(name.Pin())
+		err := j.pin(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			j.above(name)
 		}
@@ -185,11 +186,13 @@ func (j *judge) reach(ctx context.Context, name pathguard.Name) error {
 // maxDescendants is the crossing's default.
 const maxDescendants = 10_000
 
-func let(t *pathguard.Target, err error) error {
-	if err == nil {
-		err = t.Close()
+func (j *judge) pin(name pathguard.Name) error {
+	t, err := name.Pin()
+	if err != nil {
+		return err
 	}
-	return err
+	j.there = t.Info().Kind
+	return t.Close()
 }
 
 // above judges the directories that would have to be made first.
