@@ -318,7 +318,7 @@ func (c Card) choices(yes grant.Answer) string {
 	case c.oneKey() != "":
 		always := ""
 		if c.Named {
-			always = " · a that in any session"
+			always = " · a that in any session, for a year"
 		}
 		return "y yes, once · s the same call, this session · p " + c.Actions + " on " + spell.Name(c.oneKey()) + ", this session" + always + " · n no · l later: "
 	}

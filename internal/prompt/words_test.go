@@ -17,7 +17,7 @@ import (
 func TestChoices(t *testing.T) {
 	once := grant.Answer{Kind: grant.Once}
 	c := Draw(question())
-	if got := c.choices(once); got != "y yes, once · s the same call, this session · p fs.write on project://src/**, this session · a that in any session · n no · l later: " {
+	if got := c.choices(once); got != "y yes, once · s the same call, this session · p fs.write on project://src/**, this session · a that in any session, for a year · n no · l later: " {
 		t.Error(got)
 	}
 	c.Named = false
