@@ -12,7 +12,6 @@ import (
 
 	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/core/fault"
-	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/textsafe"
 )
 
@@ -40,8 +39,9 @@ RESOURCE is a path, a tool as server/tool, a program, or a host. paths start at
 the roots that the policy names, or else at this folder. what fs.rename is
 about has two names; without DESTINATION only the old one is judged
 
-to write is fs.create where no file is yet, else fs.write; where the other one
-of the two is decided otherwise, that is said
+what is decided otherwise is said too: for agents that have rules of their own,
+unless --agent names one; without what allow_sensitive lifts; and of the other
+action, since to write is fs.create where no file is yet, else fs.write
 
 exit 0 allow, 3 deny, 4 ask`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -90,15 +90,17 @@ func (o *options) check(ctx context.Context, env *Env, args []string, className 
 	if err != nil {
 		return err
 	}
+	o.unknownAgent(env, w.live.Current())
+	w.warnWide(env)
 	j := judge{w: w, request: core.Request{Subject: o.subject("check"), Action: action, Class: class}}
 	if err := j.find(ctx, o, args[1], args[2:]...); err != nil {
 		return err
 	}
-	really := reallyJSON{}
-	if err := really.find(ctx, o, &j, args[1]); err != nil {
+	others, err := j.others(ctx, o, args[1:])
+	if err != nil {
 		return err
 	}
-	if err := j.print(env, asJSON, really); err != nil {
+	if err := j.print(env, asJSON, others); err != nil {
 		return err
 	}
 	switch j.verdict.Decision {
@@ -109,43 +111,6 @@ func (o *options) check(ctx context.Context, env *Env, args []string, className 
 	default:
 		return exitCode(fault.ExitDenied)
 	}
-}
-
-// reallyJSON is what the doors would ask for where a file is written: by fs.create what
-// is not there, and only that. It is zero where that was asked, or is decided alike.
-type reallyJSON struct {
-	Action   string   `json:"action"`
-	Decision string   `json:"decision"`
-	Because  ruleJSON `json:"because"`
-
-	reason string
-}
-
-func (r *reallyJSON) find(ctx context.Context, o *options, j *judge, spelling string) error {
-	k := judge{w: j.w, request: j.request}
-	switch {
-	case j.request.Action == core.FSWrite && j.there == pathguard.KindUnknown:
-		k.request.Action = core.FSCreate
-	case j.request.Action == core.FSCreate && j.there == pathguard.KindFile:
-		k.request.Action = core.FSWrite
-	default:
-		return nil
-	}
-	err := k.find(ctx, o, spelling)
-	if err == nil && k.verdict.Decision != j.verdict.Decision {
-		why := k.verdict.Reason
-		*r = reallyJSON{k.request.Action.String(), k.verdict.Decision.String(), newRule(why), why.String()}
-	}
-	return err
-}
-
-// text is what check says of it.
-func (r *reallyJSON) text() string {
-	why := "nothing has this name yet"
-	if r.Action == core.FSWrite.String() {
-		why = "a file has this name"
-	}
-	return fmt.Sprintf("but: %s, so writing it is %s: %s\nbecause: %s", why, r.Action, r.Decision, textsafe.Clean(r.reason))
 }
 
 type ruleJSON struct {
@@ -174,11 +139,12 @@ type checkJSON struct {
 	About    string     `json:"about,omitempty"` // the name that decided, where it is another one
 	Rules    []ruleJSON `json:"rules"`
 	Policy   string     `json:"policy"`
-	// Really is what is asked for instead, where that is decided otherwise.
-	Really reallyJSON `json:"really,omitzero"`
+	// Otherwise is what is decided otherwise: of the action that is asked for instead,
+	// for agents with rules of their own, and without what the policy lifts.
+	Otherwise []otherJSON `json:"otherwise,omitempty"`
 }
 
-func (j *judge) print(env *Env, asJSON bool, really reallyJSON) error {
+func (j *judge) print(env *Env, asJSON bool, others []otherJSON) error {
 	var reasons []core.Reason
 	if !j.guard {
 		reasons = j.w.live.Explain(j.decided)
@@ -186,7 +152,7 @@ func (j *judge) print(env *Env, asJSON bool, really reallyJSON) error {
 	out := checkJSON{
 		document: newDocument("check"), Action: j.request.Action.String(), Resource: j.request.Resource.String(),
 		Agent: j.request.Subject.Agent, Decision: j.verdict.Decision.String(), Because: newRule(j.verdict.Reason),
-		Rules: []ruleJSON{}, Policy: j.w.live.Version(), Really: really,
+		Rules: []ruleJSON{}, Policy: j.w.live.Version(), Otherwise: others,
 	}
 	if j.code != fault.OK {
 		out.Code = j.code.String()
@@ -208,8 +174,8 @@ func (j *judge) print(env *Env, asJSON bool, really reallyJSON) error {
 				fmt.Fprintf(p, "also: %s\n", textsafe.Clean(r.String()))
 			}
 		}
-		if really.Action != "" {
-			fmt.Fprintln(p, really.text())
+		for _, each := range others {
+			fmt.Fprintln(p, each.text())
 		}
 	})
 }

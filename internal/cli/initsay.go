@@ -10,6 +10,7 @@ import (
 
 	"github.com/postern-gate/postern/core/textsafe"
 	"github.com/postern-gate/postern/internal/attach"
+	"github.com/postern-gate/postern/internal/state/grant"
 )
 
 // initJSON is what init found, planned and did.
@@ -76,6 +77,9 @@ func (r *initRun) report() *initJSON {
 	}
 	if !r.undo && r.replaceable() {
 		out.Warns = append(out.Warns, "the program "+textsafe.Name(r.server.Command)+" lies in the folder, where the agent's own shell could replace it: install it elsewhere")
+	}
+	if why := beneathOther(r.world.Project); why != "" && !r.undo {
+		out.Warns = append(out.Warns, why)
 	}
 	for _, a := range r.plan.Attached {
 		if doubt := doubted(r.world.Project, a); doubt != "" {
@@ -201,6 +205,9 @@ func (r *initRun) remains() []string {
 	stays := []string{}
 	if !r.undo || r.clients != nil || len(attach.Folders(r.stateDir)) > 0 {
 		return stays
+	}
+	if n := len(grant.Open(r.stateDir, grant.Options{}).Grants()); n > 0 {
+		stays = append(stays, counted(n, "approval")+" in force, also for agents that are attached again: postern grants shows, postern revoke --all takes back")
 	}
 	if _, err := os.Stat(r.stateDir); err == nil {
 		stays = append(stays, r.stateDir+", which holds the log, its keys, and copies of contents for undo: end what runs, then remove the folder if you need none of it")

@@ -86,6 +86,6 @@ func (s *logState) keyless(op string) error {
 func (s *logState) noLog(op string) error {
 	return &fault.Error{
 		Code: fault.PathMissing, Op: op, Rule: "there is no log yet in " + textsafe.Name(s.dir),
-		Hint: "postern serve makes one; POSTERN_STATE says where it is",
+		Hint: "postern init attaches agents, whose calls begin one; POSTERN_STATE says where it is",
 	}
 }

@@ -44,7 +44,8 @@ type statusJSON struct {
 	Undo     bool       `json:"undo"`
 	Undone   string     `json:"undo_bounds"`
 	Approver bool       `json:"approver"`
-	Paused   []string   `json:"paused"` // agents that a person has to resume
+	Yeses    int        `json:"approvals"` // in force
+	Paused   []string   `json:"paused"`    // agents that a person has to resume
 	Levels   []string   `json:"levels"`
 	Gaps     []string   `json:"gaps"`
 	Warnings []string   `json:"warnings"`
@@ -114,10 +115,11 @@ func (o *options) status(ctx context.Context, env *Env, dirs []string, asJSON bo
 func (w *workspace) status(ctx context.Context, env *Env) statusJSON {
 	cfg := w.live.Current()
 	_, stateErr := os.Stat(w.stateDir)
+	grants := grant.Open(w.stateDir, grant.Options{})
 	s := statusJSON{
 		document: newDocument("status"), Roots: []rootJSON{}, Files: append([]string{}, cfg.Files...),
 		Policy: cfg.Policy.Version(), State: w.stateDir, Made: stateErr == nil, Log: logOf(w.stateDir), Envelope: "on", Undo: true,
-		Warnings: append([]string{}, cfg.Warnings...), Paused: append([]string{}, grant.Open(w.stateDir, grant.Options{}).PausedAgents()...),
+		Warnings: append([]string{}, cfg.Warnings...), Yeses: len(grants.Grants()), Paused: append([]string{}, grants.PausedAgents()...),
 		Levels: []string{"sdk: files through postern serve, by handle"},
 		Gaps: []string{
 			"programs that don't go through postern are not confined",
@@ -170,6 +172,9 @@ func (s statusJSON) print(w io.Writer) {
 	line("log", s.Log.String())
 	line("envelope", s.Envelope)
 	line("undo", s.Undone)
+	if s.Yeses > 0 {
+		line("approved", counted(s.Yeses, "approval")+" in force: postern grants")
+	}
 	for _, a := range s.Paused {
 		line("paused", agentName(a)+"; "+plain(grant.ResumeCommand(a)))
 	}

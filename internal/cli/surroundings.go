@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -206,6 +207,10 @@ func weaker(cfg *config.Config) []string {
 	}
 	if !cfg.Settings.Audit.PlainPaths {
 		out = append(out, "audit.paths is hashed: the log tells no name, and explain can't judge one again")
+	}
+	if parts := cfg.Parts(); len(parts.Lift) > 0 {
+		slices.Sort(parts.Lift)
+		out = append(out, "allow_sensitive lifts "+strings.Join(slices.Compact(parts.Lift), ", ")+" of the built-in lists, in "+strings.Join(parts.Lifting, ", "))
 	}
 	if why := walks(); why != "" {
 		out = append(out, why)

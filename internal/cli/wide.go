@@ -4,7 +4,9 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/postern-gate/postern/core/textsafe"
 )
@@ -29,24 +31,41 @@ func tooWide(env *Env, folder string) string {
 	return ""
 }
 
+const wholeSystem = "it is the root of the file system"
+
+// beneathOther says that a folder lies in one that has a policy of its own, "" where it
+// doesn't: the policy of a folder holds for it as a root, and for no other root.
+func beneathOther(folder string) string {
+	if real, err := filepath.EvalSymlinks(folder); err == nil {
+		folder = real
+	}
+	for up := filepath.Dir(folder); up != folder; folder, up = up, filepath.Dir(up) {
+		file := filepath.Join(up, ".postern", "policy.yaml")
+		if _, err := os.Lstat(file); err == nil {
+			return "the policy of a folder above, " + textsafe.Name(file) + ", doesn't hold here: it does for the server of that folder"
+		}
+	}
+	return ""
+}
+
 // warnWide says at a start what wide finds, but for the root of the file system,
 // which has a warning of the configuration.
 func (w *workspace) warnWide(env *Env) {
-	for _, r := range w.Roots() {
-		if why := tooWide(env, r.Given()); why != "" && why != wholeSystem {
-			fmt.Fprintf(env.Err, "warning: root %s is %s: %s\n", r.Name(), textsafe.Name(r.Given()), why)
+	for _, text := range w.wide(env) {
+		if !strings.HasSuffix(text, wholeSystem) {
+			fmt.Fprintln(env.Err, "warning: "+text)
 		}
 	}
 }
 
-const wholeSystem = "it is the root of the file system"
-
-// wide has a line for each root that is more than one project.
+// wide has a line for each root that is more than one project, or a part of another.
 func (w *workspace) wide(env *Env) []string {
 	var all []string
 	for _, r := range w.Roots() {
-		if why := tooWide(env, r.Given()); why != "" {
-			all = append(all, fmt.Sprintf("root %s is %s: %s", r.Name(), textsafe.Name(r.Given()), why))
+		for _, why := range []string{tooWide(env, r.Given()), beneathOther(r.Given())} {
+			if why != "" {
+				all = append(all, fmt.Sprintf("root %s is %s: %s", r.Name(), textsafe.Name(r.Given()), why))
+			}
 		}
 	}
 	return all
