@@ -24,6 +24,8 @@ type keeping struct {
 	stage func(pathguard.WriteOptions) (*pathguard.Staged, error)
 
 	undoes bool // it takes back another change
+	// wanted are the images that the undo still needs.
+	wanted map[string]bool
 	// takesBack is what the records of that share.
 	takesBack string
 	first     int // number of its first step in that
@@ -55,7 +57,7 @@ func (c *crossing) cover(ctx context.Context) error {
 	s := c.gate.o.Subject
 	c.taking = &undo.Change{
 		ID: c.corr, Time: c.gate.o.Clock.Now(), Agent: s.Agent, Session: sessionOf(s, c.corr), Source: s.Source,
-		Op: c.action.String(), Undoes: c.undoes, First: c.first, Steps: steps,
+		Op: c.action.String(), Undoes: c.undoes, First: c.first, Steps: steps, Needs: c.wanted,
 	}
 	c.lost = c.gate.o.Keeper.Cover(c.taking)
 	if c.undoes && c.lost != "" {

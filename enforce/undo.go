@@ -46,11 +46,11 @@ func (s *State) Undo(ctx context.Context, p *UndoPlan, by Person) (id string, er
 	if err := s.again(ctx, p); err != nil {
 		return "", err
 	}
-	r := undoRun{state: s, by: by, id: newID(), index: p.index, gates: map[opening]*Gate{}, left: map[pathguard.Facts]bool{}, found: map[undo.Place]found{}}
+	r := undoRun{state: s, by: by, id: newID(), index: p.index, gates: map[opening]*Gate{}, left: map[pathguard.Facts]bool{}, found: map[undo.Place]found{}, needs: p.needs()}
 	defer r.close()
 	for i := range p.Steps {
 		step := &p.Steps[i]
-		if step.Problem != "" && step.Problem != UndoConflict {
+		if step.Problem != "" && step.Problem != UndoConflict && step.Problem != UndoFinal {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -71,6 +71,7 @@ type undoRun struct {
 	index *undo.Index
 	gates map[opening]*Gate
 	left  map[pathguard.Facts]bool // what its own steps left
+	needs map[string]bool          // images of steps that are not done yet
 	found map[undo.Place]found     // the policy of each root
 }
 
@@ -108,12 +109,13 @@ func (r *undoRun) step(ctx context.Context, n int, e *undo.Entered) (problem, wh
 			return UndoConflict, why
 		}
 	}
-	b := takeBack{gate: g, log: r.state.undo, index: r.index, e: e, id: r.id, n: n, left: r.left}
+	b := takeBack{gate: g, log: r.state.undo, index: r.index, e: e, id: r.id, n: n, left: r.left, needs: r.needs}
 	now, err := b.run(ctx)
 	if err != nil {
 		return inTheWay(e, err, b.lost)
 	}
 	r.used = r.id
+	delete(r.needs, e.Image)
 	r.index.Equate(now, e.Was)
 	if e.Do == undo.Remove && e.How == "" {
 		r.index.Remade(now, e.Was)
@@ -143,11 +145,8 @@ func inTheWay(e *undo.Entered, err error, lost string) (problem, why string) {
 
 // missed is why a name of the step leads to nothing.
 func missed(e *undo.Entered, name string) string {
-	places := e.Places()
 	switch {
-	case slices.ContainsFunc(places, func(p undo.Place) bool { return strings.HasPrefix(name, p.String()+"/") }):
-		return ruleBeneath
-	case !slices.ContainsFunc(places, func(p undo.Place) bool { return p.String() == name }):
+	case !slices.ContainsFunc(e.Places(), func(p undo.Place) bool { return p.String() == name }):
 		return ruleLink // which leads to nothing
 	case e.Do == undo.Remove, e.Do == undo.Rename && name == e.String():
 		return ruleNoFolder

@@ -106,6 +106,14 @@ func (s *State) again(ctx context.Context, p *UndoPlan) error {
 
 func (p *UndoPlan) fill(ctx context.Context, v *view) error {
 	defer v.close()
+	v.needs = map[string]bool{}
+	for _, id := range p.ids {
+		if t := p.index.Find(id); t != nil {
+			for _, e := range t.Steps {
+				v.need(e.Current())
+			}
+		}
+	}
 	for _, id := range slices.Backward(p.ids) {
 		t := p.index.Find(id)
 		if t == nil {
@@ -119,6 +127,15 @@ func (p *UndoPlan) fill(ctx context.Context, v *view) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// needs are the images of the steps.
+func (p *UndoPlan) needs() map[string]bool {
+	v := view{needs: map[string]bool{}}
+	for i := range p.Steps {
+		v.need(p.Steps[i].entered)
+	}
+	return v.needs
 }
 
 // choose notes the ids of what is selected, the oldest first.
@@ -177,6 +194,7 @@ func (p *UndoPlan) add(v *view, t *undo.Txn, e *undo.Entered, check func(*undo.E
 		step.entered = cur
 		if step.Problem, step.Why = check(cur); step.Problem == "" {
 			v.done = append(v.done, cur)
+			delete(v.needs, cur.Image)
 		}
 	}
 	p.Steps = append(p.Steps, step)

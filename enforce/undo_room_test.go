@@ -85,26 +85,3 @@ func TestUndoRoom(t *testing.T) {
 		}
 	}
 }
-
-// TestUndoMissed: what is gone is named for what it was to the step.
-func TestUndoMissed(t *testing.T) {
-	at := undo.Place{Root: "project", Rel: "d/a"}
-	moved := undo.Place{Root: "project", Rel: "e/b"}
-	for name, tc := range map[string]struct {
-		step undo.Step
-		gone string
-		want string
-	}{
-		"itself":                     {undo.Step{Do: undo.Replace, Place: at}, "project://d/a", ruleGone},
-		"the folder of what it was":  {undo.Step{Do: undo.Remove, Place: at}, "project://d/a", ruleNoFolder},
-		"the folder of its old name": {undo.Step{Do: undo.Rename, Place: at, To: &moved}, "project://d/a", ruleNoFolder},
-		"what was moved":             {undo.Step{Do: undo.Rename, Place: at, To: &moved}, "project://e/b", ruleGone},
-		"beneath it":                 {undo.Step{Do: undo.Mkdir, Place: at}, "project://d/a/new", ruleBeneath},
-		"beneath what was moved":     {undo.Step{Do: undo.Rename, Place: at, To: &moved}, "project://e/b/c/x", ruleBeneath},
-		"elsewhere":                  {undo.Step{Do: undo.Replace, Place: at}, "project://d/ab", ruleLink},
-	} {
-		if got := missed(&undo.Entered{Step: tc.step}, tc.gone); got != tc.want {
-			t.Errorf("%s: %q, not %q", name, got, tc.want)
-		}
-	}
-}

@@ -25,6 +25,7 @@ type takeBack struct {
 	image *os.File // of a copy
 	lost  string   // why what it would take away could not be kept
 	left  map[pathguard.Facts]bool
+	needs map[string]bool
 }
 
 const (
@@ -32,7 +33,6 @@ const (
 	ruleImageChanged = "what was kept of it was changed since"
 	ruleChanged      = "it changed since"
 	ruleLink         = "a folder of its name is a link now"
-	ruleBeneath      = "what it holds changes right now: try again"
 	ruleTaken        = "something has the name now"
 	ruleGone         = "it is gone"
 	ruleNoFolder     = "the folder that it was in is gone"
@@ -45,7 +45,7 @@ func (b *takeBack) run(ctx context.Context) (pathguard.Facts, error) {
 		}
 	}()
 	c := &crossing{corr: b.id, call: Call{Confirm: true}, discards: "This undo changes " + b.e.String()}
-	c.undoes, c.first, c.takesBack = true, b.n, b.e.Txn.Corr
+	c.undoes, c.first, c.takesBack, c.wanted = true, b.n, b.e.Txn.Corr, b.needs
 	at := b.e.Place
 	if b.e.Do == undo.Rename {
 		at = *b.e.To

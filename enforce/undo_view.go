@@ -18,6 +18,7 @@ type view struct {
 	log   *undo.Log
 	roots *aftermath
 	done  []*undo.Entered // those steps
+	needs map[string]bool // images of steps that are not among them
 	run   *undoRun        // by whom, nil where nobody asks the policy or looks into folders
 }
 
@@ -26,6 +27,13 @@ func newView(x *undo.Index, l *undo.Log) *view {
 }
 
 func (v *view) close() { v.roots.close() }
+
+// need keeps the image of a step, which may be none, for it.
+func (v *view) need(e *undo.Entered) {
+	if e != nil && e.Image != "" && e.Do != undo.Create {
+		v.needs[e.Image] = true
+	}
+}
 
 // seat is where what a name will have lies now.
 type seat struct {
@@ -208,13 +216,15 @@ func (v *view) otherFolder(e *undo.Entered) bool {
 	up := e.Place
 	up.Rel = path.Dir(up.Rel)
 	s := v.seat(up)
-	if s.left != nil || s.kept != nil || e.Up == (undo.Folder{}) {
+	if e.Up == (undo.Folder{}) {
 		return false
 	}
-	n, err := v.name(e, s.at)
-	if err != nil {
-		return false
+	var now undo.Folder
+	if s.left != nil || s.kept != nil {
+		f, _ := v.at(e, up)
+		now = undo.Folder{Dev: f.Dev, Ino: f.Ino, Born: f.Born}
+	} else if n, err := v.name(e, s.at); err == nil {
+		now = undo.FolderOf(n)
 	}
-	now := undo.FolderOf(n)
 	return now != (undo.Folder{}) && !v.index.SameFolder(now, e.Up)
 }

@@ -34,7 +34,7 @@ func (v *view) look(ctx context.Context, e *undo.Entered) (problem, why string) 
 // count counts what will go with a folder that the step takes away.
 func (v *view) count(ctx context.Context, e *undo.Entered, p *undo.Planned, t *pathguard.Target) error {
 	at := placeOf(t.Name())
-	p.Entries += int64(len(v.brought(e.Place)))
+	p.Entries += int64(len(v.brought(e, e.Place)))
 	return t.Descendants(ctx, defaultMaxEntries, func(n pathguard.Name, info pathguard.Info) error {
 		if rest, ok := within(placeOf(n), at); ok && v.stays(seat{at: at}, e.Place, rest) {
 			counted(p, info)
@@ -60,12 +60,17 @@ func (v *view) untouched(ctx context.Context, e *undo.Entered) error {
 
 // leaves reports a place that a step so far changes, or something beneath it.
 func (v *view) leaves(p undo.Place) bool {
-	return v.seat(p).left != nil || slices.ContainsFunc(v.done, func(e *undo.Entered) bool {
-		return slices.ContainsFunc(e.Places(), func(q undo.Place) bool {
-			_, ok := within(q, p)
-			return ok
-		})
-	})
+	for _, e := range slices.Backward(v.done) {
+		for _, q := range e.Places() {
+			if _, ok := within(q, p); ok {
+				return true
+			}
+		}
+		if rest, ok := within(p, e.Place); ok && e.Do == undo.Rename {
+			p = beneathPlace(*e.To, rest) // where it was before
+		}
+	}
+	return false
 }
 
 // judge judges the names that the step gives back.
@@ -99,7 +104,7 @@ func (v *view) beneath(ctx context.Context, e *undo.Entered, p undo.Place) folde
 		if err := v.part(ctx, e, p, visit); err != nil {
 			return err
 		}
-		for _, q := range v.brought(p) {
+		for _, q := range v.brought(e, p) {
 			n, err := v.name(e, q)
 			if err != nil {
 				return err
@@ -121,7 +126,7 @@ func (v *view) beneath(ctx context.Context, e *undo.Entered, p undo.Place) folde
 
 // brought are the places beneath one that the steps so far bring something to, folders
 // first.
-func (v *view) brought(p undo.Place) (all []undo.Place) {
+func (v *view) brought(by *undo.Entered, p undo.Place) (all []undo.Place) {
 	for i, e := range v.done {
 		if e.Do != undo.Remove && e.Do != undo.Rename {
 			continue
@@ -135,12 +140,27 @@ func (v *view) brought(p undo.Place) (all []undo.Place) {
 				q = beneathPlace(later.Place, rest)
 			}
 		}
-		if rest, ok := within(q, p); ok && rest != "." && !v.seat(q).gone && !slices.Contains(all, q) {
+		if rest, ok := within(q, p); ok && rest != "." && v.holds(by, p, rest) && !slices.Contains(all, q) {
 			all = append(all, q)
 		}
 	}
 	slices.SortFunc(all, func(a, b undo.Place) int { return strings.Compare(a.Rel, b.Rel) })
 	return all
+}
+
+// holds reports whether a place will have something beneath it by this path, in folders
+// all the way.
+func (v *view) holds(e *undo.Entered, p undo.Place, rest string) bool {
+	for i, c := range rest {
+		if c != '/' {
+			continue
+		}
+		if up, err := v.at(e, beneathPlace(p, rest[:i])); err == nil && up.Kind() != pathguard.KindDir {
+			return false
+		}
+	}
+	now, err := v.at(e, beneathPlace(p, rest))
+	return err != nil || now != pathguard.Facts{}
 }
 
 // part visits what comes along with what a place will have.

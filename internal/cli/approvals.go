@@ -96,7 +96,7 @@ func aPerson(env *Env, op string) error {
 		return nil
 	}
 	cant := "an agent can't approve what it asked for"
-	if op == "undo" || strings.HasPrefix(op, opInit) {
+	if op == "undo" || op == "log anchor --renew" || strings.HasPrefix(op, opInit) {
 		cant = "an agent can't answer for a person"
 	}
 	return &fault.Error{

@@ -196,16 +196,23 @@ func unanswered(err error, id, next string) error {
 // unasked takes --yes for the answer, after printing what it is for.
 func (o *approveOptions) unasked(ctx context.Context, env *Env, d *prompt.Desk, q *grant.Question, yes grant.Answer) (*grant.Grant, error) {
 	card := prompt.Draw(q)
+	no := &fault.Error{
+		Code: fault.PolicyAsk, Resource: q.ID, Rule: card.WhyCode + ", so a yes wants its code",
+		Hint: "postern approve --yes --code " + card.Code + " " + q.ID,
+	}
+	coded := card.Code == "" || o.code == card.Code
+	if !coded && o.asJSON {
+		return nil, no
+	}
 	fmt.Fprint(env.Err, card.Text)
 	fmt.Fprintln(env.Err, "card sha256", card.Digest)
-	if card.Code != "" && o.code != card.Code {
-		fmt.Fprintln(env.Err, "code", card.Code)
+	if !coded {
 		why := "the code is wrong"
 		if o.code == "" {
 			why = q.ID
 		}
-		fmt.Fprintf(env.Err, "not answered: %s\nbecause: %s, so a yes wants its code\nnext: postern approve --yes --code %s %s\n", why, card.WhyCode, card.Code, q.ID)
-		return nil, exitCode(fault.ExitFailed)
+		fmt.Fprintf(env.Err, "code %s\nnot answered: %s\nbecause: %s\nnext: %s\n", card.Code, why, no.Rule, no.Hint) // it isn't denied
+		return nil, exitCode(fault.ExitAsk)
 	}
 	yes.Approver, yes.Shown = byCommand, card.Digest
 	return d.Decide(ctx, q, yes)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/postern-gate/postern/core"
-	"github.com/postern-gate/postern/core/pathguard"
 	"github.com/postern-gate/postern/core/policy"
 	"github.com/postern-gate/postern/core/textsafe"
 )
@@ -44,10 +43,10 @@ func (j *judge) others(ctx context.Context, o *options, names []string) (all []o
 	}
 	k := judge{w: j.w, request: j.request}
 	switch {
-	case j.request.Action == core.FSWrite && j.there == pathguard.KindUnknown:
+	case j.request.Action == core.FSWrite && j.new:
 		k.request.Action = core.FSCreate
 		try(k, otherJSON{why: "nothing has this name yet, so writing it is fs.create"})
-	case j.request.Action == core.FSCreate && j.there == pathguard.KindFile:
+	case j.request.Action == core.FSCreate && j.file:
 		k.request.Action = core.FSWrite
 		try(k, otherJSON{why: "a file has this name, so writing it is fs.write"})
 	}

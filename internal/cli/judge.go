@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/postern-gate/postern/core"
@@ -25,8 +26,9 @@ type judge struct {
 	decided core.Request // the one that decided
 	code    fault.Code
 	judged  bool
-	guard   bool           // a guard refused, not the policy
-	there   pathguard.Kind // what the name has that would be written
+	guard   bool // a guard refused, not the policy
+	new     bool // nothing has the name that would be written
+	file    bool // a file has it
 	// other decides instead of the policy in force; nil for that.
 	other enforce.Decider
 }
@@ -144,16 +146,36 @@ func (j *judge) choose(names []pathguard.Name) (pathguard.Name, error) {
 		return names[0], nil
 	}
 	var hits []pathguard.Name
+	before, barred := *j, false
 	for _, n := range names {
+		barred = barred || j.bars(n)
 		j.beside(n.Resource())
 		if _, err := n.Lstat(); !errors.Is(err, fs.ErrNotExist) {
 			hits = append(hits, n)
 		}
 	}
+	if len(hits) == 1 && !barred {
+		*j = before // the others are not asked about; this one is judged again
+	}
 	if len(hits) != 1 {
 		return pathguard.Name{}, &fault.Error{Code: fault.PathDenied, Rule: "several roots could have such a name: write it as ROOT://name"}
 	}
 	return hits[0], nil
+}
+
+// bars reports whether the crossing goes no further than this candidate. Whether a
+// file would be written or made is not known yet.
+func (j *judge) bars(n pathguard.Name) bool {
+	q := j.request
+	q.Resource = n.Resource()
+	actions := []core.Action{q.Action}
+	if q.Action == core.FSWrite || q.Action == core.FSCreate {
+		actions = []core.Action{core.FSWrite, core.FSCreate}
+	}
+	return !slices.ContainsFunc(actions, func(a core.Action) bool {
+		q.Action = a
+		return j.decider().Evaluate(q).Decision != core.Deny
+	})
 }
 
 // reach goes to the name as the action would, without effect.
@@ -191,7 +213,7 @@ func (j *judge) pin(name pathguard.Name) error {
 	if err != nil {
 		return err
 	}
-	j.there = t.Info().Kind
+	j.new, j.file = !t.Exists(), t.Info().Kind == pathguard.KindFile
 	return t.Close()
 }
 

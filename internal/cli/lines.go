@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/postern-gate/postern/core/fault"
 	"github.com/postern-gate/postern/enforce"
@@ -114,7 +115,10 @@ func (o *serveOptions) beside(ctx context.Context, env *Env, w *workspace, state
 	}()
 	return func() {
 		cancel()
-		<-ended
+		select {
+		case <-ended:
+		case <-time.After(lastWords): // the terminal takes no more lines
+		}
 		closePage()
 	}
 }

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -201,6 +200,11 @@ type renewJSON struct {
 }
 
 func (o *anchorOptions) again(ctx context.Context, env *Env) error {
+	if o.yes || !terminal(env.In) {
+		if err := aPerson(env, "log anchor --renew"); err != nil {
+			return err
+		}
+	}
 	s, err := logToWrite(env, "log anchor --renew") //nolint:contextcheck // what is upgraded is small
 	if err != nil {
 		return err
@@ -246,8 +250,11 @@ func (o *anchorOptions) ask(ctx context.Context, env *Env, s *logState) error {
 	fmt.Fprintln(env.Err, "this puts the log aside as it is and begins another one, with a new key")
 	describe(ctx, env, s)
 	fmt.Fprint(env.Err, "type yes to go on: ")
-	line, err := bufio.NewReader(io.LimitReader(env.In, 100)).ReadString('\n')
-	if err != nil || line != "yes\n" && line != "yes\r\n" {
+	line, err := readLine(ctx, env.In)
+	if ctx.Err() != nil {
+		return err
+	}
+	if line != "yes\n" && line != "yes\r\n" {
 		no.Rule, no.Hint = "it was not answered with yes", "nothing was changed; to renew it after all, run it again and type yes"
 		return no
 	}

@@ -98,7 +98,7 @@ func unseen(ctx context.Context, env *Env, agent string) error {
 		why = "no agent of this name was seen here, only " + strings.Join(known, ", ")
 	}
 	return &fault.Error{
-		Code: fault.ConfirmMissing, Op: "pause", Resource: agent, Rule: why,
+		Code: fault.RequestInvalid, Op: "pause", Resource: agent, Rule: why,
 		Hint: "postern pause with one of these, or with --yes to pause it before it comes",
 	}
 }

@@ -164,7 +164,10 @@ func bare(flag string, policy bool) bool {
 // connection is how serving ended: by an interrupt, or because the client's
 // side broke.
 func connection(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // an interrupt is how this ends
+		return nil
+	case err == nil || ctx.Err() != nil:
 		return err
 	}
 	return &fault.Error{Code: fault.IOFailed, Op: "serve", Rule: "the connection to the client broke", Hint: "start it again", Err: err}

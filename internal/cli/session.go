@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/postern-gate/postern/core"
@@ -63,7 +64,7 @@ func (o *options) load(env *Env, dirs []string) (*workspace, error) {
 	live, err := config.OpenLive(config.Options{
 		Dirs: dirs, PolicyFile: o.policy, WorkDir: here, StateDir: where, Env: env.Getenv, Binary: self,
 		Entrusted: entrusted(env, where),
-	}, time.Now, func(err error) { complain(env, err) })
+	}, time.Now, unwaited(func(err error) { complain(env, err) }))
 	if err != nil {
 		return nil, err
 	}
@@ -115,6 +116,35 @@ func (o *options) loadHere(env *Env) (*workspace, error) {
 		return o.load(env, []string{"."})
 	}
 	return w, err
+}
+
+// unwaited has somebody told who is waited for by nobody: a call whose policy changed goes
+// on though nobody reads what is said of it.
+func unwaited(tell func(error)) func(error) {
+	var mu sync.Mutex
+	var waiting []error
+	told := true
+	return func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if waiting = append(waiting, err); !told {
+			return
+		}
+		told = false
+		go func() {
+			for {
+				mu.Lock()
+				if told = len(waiting) == 0; told {
+					mu.Unlock()
+					return
+				}
+				next := waiting[0]
+				waiting = waiting[1:]
+				mu.Unlock()
+				tell(next)
+			}
+		}()
+	}
 }
 
 // complain says what is wrong with a policy file that was changed while the

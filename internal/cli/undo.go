@@ -251,6 +251,10 @@ func askUndo(ctx context.Context) error {
 	defer out.Close()
 	fmt.Fprint(out, "undo it? [y/N] ")
 	answer, err := readLine(ctx, in)
+	if ctx.Err() != nil {
+		fmt.Fprintln(out)
+		return err
+	}
 	if answer = strings.ToLower(strings.TrimSpace(answer)); err != nil || answer != "y" && answer != "yes" {
 		no.Rule, no.Hint = "it was not answered with yes", "nothing was changed; to undo it after all, run it again and answer y"
 		return no

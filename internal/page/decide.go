@@ -21,8 +21,8 @@ func (p *Page) decide(ctx context.Context, _ *session, f form) (*notice, error) 
 	}
 	if prompt.WantsAlways(a) && strings.ToLower(strings.TrimSpace(f.values.Get("word"))) != prompt.Always {
 		return &notice{Bad: true, Lines: []string{
-			"not answered: the pattern names no folder", "because: a yes in any session that may reach all of it wants its word",
-			"next: type " + prompt.Always + " beside the pattern, or name a folder in it",
+			"not answered: " + spell.Name(a.Pattern) + " begins with a wildcard", "because: a yes in any session that may reach the whole folder wants its word",
+			"next: give this pattern again with the word " + prompt.Always + ", or one that begins with a folder",
 		}}, nil
 	}
 	g, err := p.answered(ctx, f.about, f.shown, a, f.values.Get("code"))

@@ -71,7 +71,7 @@ func TestWider(t *testing.T) {
 	v.Set("pattern", "project://**")
 	for _, word := range []string{"", "yes"} { // all of a root isn't given away by a click
 		v.Set("word", word)
-		if text := d.post("/decide", v); !strings.Contains(text, "notice bad") || !strings.Contains(text, "type always") || len(d.store.Grants()) != 0 {
+		if text := d.post("/decide", v); !strings.Contains(text, "notice bad") || !strings.Contains(text, "with the word always") || len(d.store.Grants()) != 0 {
 			t.Errorf("%q: %s", word, text)
 		}
 	}

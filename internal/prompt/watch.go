@@ -312,7 +312,7 @@ func (c Card) choices(yes grant.Answer) string {
 	case c.Code != "":
 		return c.WhyCode + ": a yes, once, wants its code: type " + c.Code + " · n no · l later: "
 	case WantsAlways(yes):
-		return "it names no folder, so for a yes type " + Always + ": " + c.reach(yes, time.Now()) + " · n no · l later: "
+		return "it begins with a wildcard, so for a yes type " + Always + ": " + c.reach(yes, time.Now()) + " · n no · l later: "
 	case yes.Kind != grant.Once:
 		return "y yes: " + c.reach(yes, time.Now()) + " · n no · l later: "
 	case c.oneKey() != "":

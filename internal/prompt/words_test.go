@@ -48,7 +48,7 @@ func TestChoices(t *testing.T) {
 }
 
 // TestReach: a yes that was asked for with flags says the action, the tools, the
-// names and until when; one that names no folder wants more than a key.
+// names and until when; one that begins with a wildcard wants more than a key.
 func TestReach(t *testing.T) {
 	in := func(life time.Duration) string { return time.Now().Add(life).Format("2006-01-02") }
 	const tail = " · n no · l later: "
@@ -66,7 +66,7 @@ func TestReach(t *testing.T) {
 		},
 		{
 			grant.Answer{Kind: grant.Always, Pattern: "project://**"},
-			"it names no folder, so for a yes type always: fs.write (a new file is fs.create, and not in it), by any tool, on project://**, in any session, until " + in(grant.AlwaysLife),
+			"it begins with a wildcard, so for a yes type always: fs.write (a new file is fs.create, and not in it), by any tool, on project://**, in any session, until " + in(grant.AlwaysLife),
 			tail, "always",
 		},
 		{grant.Answer{Kind: grant.Session}, "y yes: the same call, in this session, until ", tail, "y"},

@@ -43,6 +43,7 @@ type Change struct {
 	Undoes  bool
 	First   int // number of the first step
 	Steps   []*Planned
+	Needs   map[string]bool // images that don't give way to it
 	Now     pathguard.Facts // of a change that is not kept: what it left
 }
 
@@ -71,7 +72,7 @@ func (l *Log) Cover(c *Change) string {
 	if bytes > l.o.Total/2 && !c.Undoes {
 		return "it displaces more than half of undo.total (" + size(l.o.Total) + ")"
 	}
-	why, err := l.reserve(c.owner(), bytes, entries, true)
+	why, err := l.reserve(c.owner(), c.Needs, bytes, entries, true)
 	if err != nil {
 		return "nothing can be kept: " + err.Error()
 	}
@@ -97,9 +98,13 @@ func (l *Log) plan(store *pathguard.Store, s *Planned, undoes bool) string {
 // displaced is what the step takes the place of.
 func (s *Planned) displaced() pathguard.Info {
 	info := s.Target.Info()
-	if s.Then != nil {
-		info.Kind, info.Size = s.Then.Kind(), s.Then.Size
+	if s.Then == nil {
+		return info
 	}
+	if s.Then.Ino != info.Fingerprint.Facts().Ino {
+		info.Nlink = 1 // what an undo brings has one name
+	}
+	info.Kind, info.Size = s.Then.Kind(), s.Then.Size
 	return info
 }
 
@@ -192,7 +197,7 @@ func (l *Log) Begin(c *Change) (*Entry, error) {
 		out.Steps = append(out.Steps, s.Step)
 	}
 	if e.entries > 0 {
-		why, err := l.reserve(c.owner(), e.bytes, e.entries, false)
+		why, err := l.reserve(c.owner(), c.Needs, e.bytes, e.entries, false)
 		if err == nil && why != "" {
 			err = unusable(why, nil)
 		}

@@ -5,6 +5,7 @@ package undo
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"path/filepath"
 	"time"
 )
 
@@ -35,20 +36,22 @@ type eviction struct {
 	pinned map[string]bool
 	newest map[string]string // the newest change of each owner
 	gone   map[string]bool
+	needs  map[string]bool // images that give way to nobody here
 	dry    bool
 }
 
 // evict makes room. First an owner that has more than its half while others have
 // something gives way, then what the owner who needs it has, the middle of a
 // run on one name before its ends, then what is old. What is young gives way to
-// nobody else, so that no agent can do away with what another one did.
-func (l *Log) evict(owner string, bytes, entries int64, dry bool) (have counters, fits bool, err error) {
+// nobody else, so that no agent can do away with what another one did. What an undo
+// still needs itself gives way to none of its own steps.
+func (l *Log) evict(owner string, needs map[string]bool, bytes, entries int64, dry bool) (have counters, fits bool, err error) {
 	all, err := l.list()
 	if err != nil {
 		return have, false, err
 	}
 	v := eviction{
-		l: l, owner: owner, need: counters{bytes, entries}, dry: dry,
+		l: l, owner: owner, need: counters{bytes, entries}, needs: needs, dry: dry,
 		held: map[string]counters{}, newest: map[string]string{}, gone: map[string]bool{},
 	}
 	if v.pinned, err = l.pinned(all); err != nil {
@@ -81,7 +84,7 @@ func (v *eviction) pass(all []kept, may func(kept) bool) {
 		if v.room(v.part) {
 			return
 		}
-		if v.gone[k.path] || !may(k) || !v.dry && remove(k.path) != nil {
+		if v.gone[k.path] || v.needs[filepath.Base(k.path)] || !may(k) || !v.dry && remove(k.path) != nil {
 			continue
 		}
 		v.gone[k.path] = true

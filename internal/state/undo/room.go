@@ -38,7 +38,7 @@ type counters struct{ bytes, entries int64 }
 // reserve takes room for an image before it is made, and evicts the oldest ones
 // that are in the way. With dry it only says whether it could. The answer is
 // "" for yes.
-func (l *Log) reserve(owner string, bytes, entries int64, dry bool) (why string, err error) {
+func (l *Log) reserve(owner string, needs map[string]bool, bytes, entries int64, dry bool) (why string, err error) {
 	release, err := l.counting()
 	if err != nil {
 		return "", unusable("the lock of the images can't be had", err)
@@ -47,7 +47,7 @@ func (l *Log) reserve(owner string, bytes, entries int64, dry bool) (why string,
 	have, ok := l.readRoom()
 	if !ok || have.bytes+bytes > l.o.Total || have.entries+entries > int64(l.o.MaxImages) {
 		var fits bool
-		if have, fits, err = l.evict(owner, bytes, entries, dry); err != nil {
+		if have, fits, err = l.evict(owner, needs, bytes, entries, dry); err != nil {
 			return "", err
 		}
 		if !fits {
