@@ -122,19 +122,6 @@ func (k *killing) world() (*undoWorld, string) {
 	return w, k.at(k.t)
 }
 
-// contents is the tree by relative names, without times.
-func (w *undoWorld) contents() map[string]string {
-	all := map[string]string{}
-	for path, what := range w.tree() {
-		f := strings.Fields(what)
-		f[1] = ""
-		rel, err := filepath.Rel(w.dir, path)
-		w.must(err)
-		all[rel] = strings.Join(f, " ")
-	}
-	return all
-}
-
 // whole is the tree before and after when nobody is killed.
 func (k *killing) whole() (before, after map[string]string) {
 	w, stateDir := k.world()

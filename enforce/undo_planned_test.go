@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,19 @@ func (w *undoWorld) do(ops []string) (session string) {
 		}
 	}
 	return session
+}
+
+// contents is the tree by relative names, without times.
+func (w *undoWorld) contents() map[string]string {
+	all := map[string]string{}
+	for path, what := range w.tree() {
+		f := strings.Fields(what)
+		f[1] = ""
+		rel, err := filepath.Rel(w.dir, path)
+		w.must(err)
+		all[rel] = strings.Join(f, " ")
+	}
+	return all
 }
 
 // lower gives the state other bounds.

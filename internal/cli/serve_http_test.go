@@ -196,7 +196,7 @@ func TestTooLongBodyIsAnswered(t *testing.T) {
 				t.Fatalf("%s: %d MiB: %v", name, sent>>20, err)
 			}
 		}
-		if got := untilClosed(t, c, 5*time.Second); !strings.Contains(got, " 413 ") {
+		if got := untilClosed(t, c, 20*time.Second); !strings.Contains(got, " 413 ") {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -118,20 +118,6 @@ func (s *Step) Astray(p Place, top pathguard.Name) string {
 // usualUmask is taken for the process's where that can't be told.
 const usualUmask = 0o022
 
-// planEmpty is for an empty directory that is made anew: as ours, under the umask,
-// and without a special bit. What an undo takes away was made so too, but somebody
-// may have given it away.
-func planEmpty(t *pathguard.Target, undoes bool) string {
-	const special = fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
-	switch mode := t.Info().Mode; {
-	case !t.Ours():
-		return "a directory of another owner or group is not kept when the state directory is on another file system"
-	case !undoes && (mode&special != 0 || mode.Perm()&umask() != 0):
-		return "a directory of this mode is not kept when the state directory is on another file system"
-	}
-	return ""
-}
-
 // resolve is the name of one of the step's places, judged by nobody: it is only
 // looked at, and changed only where the journal says that we were.
 func (s *Step) resolve(open OpenRoot, p Place) (pathguard.Name, bool) {
