@@ -114,7 +114,7 @@ func (d *disk) read(f file) (*spot, error) {
 const op = "init"
 
 // leaveOut is the next step where a client's file can't be edited.
-const leaveOut = "mend the file, or leave its client out: postern init --client ID"
+const leaveOut = "mend the file, or attach the others: postern init --client ID for each"
 
 const linked = "a link in a project is not followed: it may lead to a file that is not the project's"
 
@@ -220,10 +220,10 @@ func (d *disk) refused(s *spot, err error) error {
 		refusedPolicy(&f, d.holds(s.path))
 	case f.Code == fault.PathSymlink && d.holds(s.path):
 		f.Rule = linked
-		f.Hint = "replace the link by the file itself, or leave its client out: postern init --client ID"
+		f.Hint = "replace the link by the file itself, or attach the others: postern init --client ID for each"
 	case f.Code == fault.PathSymlink && f.Hint != "":
 	case f.Code == fault.IOFailed:
-		f.Hint = "give yourself access to the file, or leave its client out: postern init --client ID"
+		f.Hint = "give yourself access to the file, or attach the others: postern init --client ID for each"
 	default: // the words of the guard are for an agent
 		f.Hint = leaveOut
 	}

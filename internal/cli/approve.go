@@ -202,6 +202,9 @@ func (o *approveOptions) unasked(ctx context.Context, env *Env, d *prompt.Desk, 
 	}
 	coded := card.Code == "" || o.code == card.Code
 	if !coded && o.asJSON {
+		if o.code != "" {
+			no.Rule = "the code is wrong; " + no.Rule
+		}
 		return nil, no
 	}
 	fmt.Fprint(env.Err, card.Text)

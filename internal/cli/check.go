@@ -92,15 +92,16 @@ func (o *options) check(ctx context.Context, env *Env, args []string, className 
 	}
 	o.unknownAgent(env, w.live.Current())
 	w.warnWide(env)
+	w.warnPaused(env, o.agent)
 	j := judge{w: w, request: core.Request{Subject: o.subject("check"), Action: action, Class: class}}
 	if err := j.find(ctx, o, args[1], args[2:]...); err != nil {
 		return err
 	}
-	others, err := j.others(ctx, o, args[1:])
+	others, more, err := j.others(ctx, o, args[1:])
 	if err != nil {
 		return err
 	}
-	if err := j.print(env, asJSON, others); err != nil {
+	if err := j.print(env, asJSON, others, more); err != nil {
 		return err
 	}
 	switch j.verdict.Decision {
@@ -141,10 +142,11 @@ type checkJSON struct {
 	Policy   string     `json:"policy"`
 	// Otherwise is what is decided otherwise: of the action that is asked for instead,
 	// for agents with rules of their own, and without what the policy lifts.
-	Otherwise []otherJSON `json:"otherwise,omitempty"`
+	Otherwise  []otherJSON `json:"otherwise,omitempty"`
+	MoreAgents int         `json:"more_agents,omitempty"` // have rules of their own and were not asked about
 }
 
-func (j *judge) print(env *Env, asJSON bool, others []otherJSON) error {
+func (j *judge) print(env *Env, asJSON bool, others []otherJSON, more int) error {
 	var reasons []core.Reason
 	if !j.guard {
 		reasons = j.w.live.Explain(j.decided)
@@ -152,7 +154,7 @@ func (j *judge) print(env *Env, asJSON bool, others []otherJSON) error {
 	out := checkJSON{
 		document: newDocument("check"), Action: j.request.Action.String(), Resource: j.request.Resource.String(),
 		Agent: j.request.Subject.Agent, Decision: j.verdict.Decision.String(), Because: newRule(j.verdict.Reason),
-		Rules: []ruleJSON{}, Policy: j.w.live.Version(), Otherwise: others,
+		Rules: []ruleJSON{}, Policy: j.w.live.Version(), Otherwise: others, MoreAgents: more,
 	}
 	if j.code != fault.OK {
 		out.Code = j.code.String()
@@ -176,6 +178,9 @@ func (j *judge) print(env *Env, asJSON bool, others []otherJSON) error {
 		}
 		for _, each := range others {
 			fmt.Fprintln(p, each.text())
+		}
+		if more > 0 {
+			fmt.Fprintf(p, "but: %s more with rules of their own; next: postern check --agent NAME\n", counted(more, "agent"))
 		}
 	})
 }

@@ -39,7 +39,7 @@ func (x *explanation) people(ctx context.Context, env *Env, s *logState) {
 		x.persons.no = recordOf(ctx, s, audit.Denied, x.told.Approval)
 	case x.code() == fault.PolicyAsk && (x.told.Reason == grant.PausedRule || x.told.Reason == grant.NoPausedRule):
 		x.persons.paused = true
-	case x.code() != fault.PolicyAsk:
+	case x.code() != fault.PolicyAsk && x.told.Approval == "":
 		return
 	}
 	if x.code() == fault.PolicyAsk && !x.persons.paused {
@@ -112,7 +112,7 @@ func (x *explanation) byPerson() (advice.Step, bool) {
 // the policy doesn't ask.
 func (x *explanation) answering() string {
 	switch {
-	case x.code() != fault.PolicyAsk || x.persons.paused:
+	case x.code() != fault.PolicyAsk && !x.persons.waits, x.persons.paused:
 		return ""
 	case x.persons.yes != nil && !x.persons.used && !x.persons.taken && !x.persons.waits && x.persons.voided == nil:
 		return "call again, as long as the yes holds: postern grants shows it"

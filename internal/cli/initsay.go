@@ -78,8 +78,8 @@ func (r *initRun) report() *initJSON {
 	if !r.undo && r.replaceable() {
 		out.Warns = append(out.Warns, "the program "+textsafe.Name(r.server.Command)+" lies in the folder, where the agent's own shell could replace it: install it elsewhere")
 	}
-	if why := beneathOther(r.world.Project); why != "" && !r.undo {
-		out.Warns = append(out.Warns, why)
+	if why := beneathOther(r.stateDir, r.world.Project, nil); why != "" && !r.undo {
+		out.Warns = append(out.Warns, "the folder: "+why+"; a server here has another policy")
 	}
 	for _, a := range r.plan.Attached {
 		if doubt := doubted(r.world.Project, a); doubt != "" {

@@ -205,12 +205,23 @@ func (j *judge) reach(ctx context.Context, name pathguard.Name) error {
 	}
 }
 
+// canHold reports whether the folders of a name are there or could be made.
+func canHold(name pathguard.Name) bool {
+	for up, ok := name.Parent(); ok; up, ok = up.Parent() {
+		if info, err := up.Lstat(); !errors.Is(err, fs.ErrNotExist) {
+			return err == nil && info.Kind == pathguard.KindDir
+		}
+	}
+	return true
+}
+
 // maxDescendants is the crossing's default.
 const maxDescendants = 10_000
 
 func (j *judge) pin(name pathguard.Name) error {
 	t, err := name.Pin()
 	if err != nil {
+		j.new = errors.Is(err, fs.ErrNotExist) && canHold(name)
 		return err
 	}
 	j.new, j.file = !t.Exists(), t.Info().Kind == pathguard.KindFile
@@ -236,7 +247,7 @@ func (j *judge) readable(ctx context.Context, o *options, name pathguard.Name) e
 	if info, err := name.Stat(); err != nil || info.Kind == pathguard.KindDir {
 		return nil //nolint:nilerr // what is not there is judged by its name
 	}
-	gate, err := j.gate(o)
+	gate, err := j.gate(o, nil)
 	if err != nil {
 		return err
 	}
@@ -251,18 +262,35 @@ func (j *judge) readable(ctx context.Context, o *options, name pathguard.Name) e
 // movable lets the crossing try a move without effect: the new name is judged
 // too, and with both all that lies beneath.
 func (j *judge) movable(ctx context.Context, o *options, source, destination string) error {
-	gate, err := j.gate(o)
-	if err == nil {
-		_, err = gate.Move(ctx, source, destination, enforce.Call{DryRun: true, Confirm: true})
-		j.refuse(err)
+	var asked noted
+	gate, err := j.gate(o, &asked)
+	if err != nil {
+		return err
+	}
+	_, err = gate.Move(ctx, source, destination, enforce.Call{DryRun: true, Confirm: true})
+	if q := asked.question; q != nil && j.verdict.Decision > core.Ask {
+		j.verdict, j.code, j.decided = q.Verdict, fault.PolicyAsk, q.Request
 		return nil
 	}
-	return err
+	if j.refuse(err); j.guard {
+		if at := fault.As(err).Resource; at != "" && at != j.request.Resource.String() {
+			j.decided.Resource = core.Resource{Name: at}
+		}
+	}
+	return nil
+}
+
+// noted notes what a person would be asked.
+type noted struct{ question *enforce.Question }
+
+func (n *noted) Approve(_ context.Context, q *enforce.Question) (enforce.Permission, error) {
+	n.question = q
+	return nil, &fault.Error{Code: fault.PolicyAsk}
 }
 
 // gate is one behind which nothing is recorded or changed.
-func (j *judge) gate(o *options) (*enforce.Gate, error) {
-	parts := o.gate(j.w, unrecorded{}, unlocked{}, nil)
+func (j *judge) gate(o *options, approver enforce.Approver) (*enforce.Gate, error) {
+	parts := o.gate(j.w, unrecorded{}, unlocked{}, approver)
 	parts.Subject, parts.Decider = j.request.Subject, j.decider()
 	return enforce.New(parts)
 }

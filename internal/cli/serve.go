@@ -165,7 +165,7 @@ func bare(flag string, policy bool) bool {
 // side broke.
 func connection(ctx context.Context, err error) error {
 	switch {
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // an interrupt is how this ends
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, mcpserver.ErrDrain): // an interrupt is how this ends
 		return nil
 	case err == nil || ctx.Err() != nil:
 		return err

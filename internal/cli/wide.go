@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/postern-gate/postern/core/textsafe"
+	"github.com/postern-gate/postern/internal/attach"
 )
 
 // tooWide says why a folder is more than one project, "" for one that isn't.
@@ -33,16 +35,22 @@ func tooWide(env *Env, folder string) string {
 
 const wholeSystem = "it is the root of the file system"
 
-// beneathOther says that a folder lies in one that has a policy of its own, "" where it
-// doesn't: the policy of a folder holds for it as a root, and for no other root.
-func beneathOther(folder string) string {
+// beneathOther says that a folder lies in one that is guarded on its own, "" where it
+// doesn't: what holds for a root holds for its own agents, and for no root beneath.
+// A policy file in force holds for all.
+func beneathOther(stateDir, folder string, inForce []string) string {
+	attached := attach.Folders(stateDir)
 	if real, err := filepath.EvalSymlinks(folder); err == nil {
 		folder = real
 	}
 	for up := filepath.Dir(folder); up != folder; folder, up = up, filepath.Dir(up) {
 		file := filepath.Join(up, ".postern", "policy.yaml")
-		if _, err := os.Lstat(file); err == nil {
-			return "the policy of a folder above, " + textsafe.Name(file) + ", doesn't hold here: it does for the server of that folder"
+		if slices.Contains(inForce, file) {
+			return ""
+		}
+		_, err := os.Lstat(file)
+		if err == nil || slices.Contains(attached, up) {
+			return "it lies in " + textsafe.Name(up) + ", which is guarded on its own: for the agents of that folder run this there, where its policy holds and names begin"
 		}
 	}
 	return ""
@@ -62,7 +70,7 @@ func (w *workspace) warnWide(env *Env) {
 func (w *workspace) wide(env *Env) []string {
 	var all []string
 	for _, r := range w.Roots() {
-		for _, why := range []string{tooWide(env, r.Given()), beneathOther(r.Given())} {
+		for _, why := range []string{tooWide(env, r.Given()), beneathOther(w.stateDir, r.Given(), w.live.Current().Files)} {
 			if why != "" {
 				all = append(all, fmt.Sprintf("root %s is %s: %s", r.Name(), textsafe.Name(r.Given()), why))
 			}

@@ -59,8 +59,8 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	}
 	drain, stop := context.WithTimeout(context.WithoutCancel(ctx), Drain)
 	defer stop()
-	if !n.Close(drain) && err == nil {
-		err = ErrDrain
+	if !n.Close(drain) {
+		err = errors.Join(err, ErrDrain)
 	}
 	return err
 }

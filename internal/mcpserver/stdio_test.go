@@ -217,6 +217,31 @@ func TestDrainIsBounded(t *testing.T) {
 	})
 }
 
+// An interrupt does not hide that.
+func TestDrainIsToldOfAnInterrupt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck, started := make(chan struct{}), make(chan struct{})
+		s, err := New(Config{Tools: []Tool{{Name: "stuck", InputSchema: anyObject, Class: core.ReadOnly, Call: func(context.Context, *Call) Result {
+			close(started)
+			<-stuck
+			return Result{}
+		}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		w := connectContext(ctx, t, s)
+		w.send(call("1", "stuck", ""))
+		<-started
+		cancel()
+		if err := <-w.served; !errors.Is(err, ErrDrain) || !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		close(stuck)
+		synctest.Wait()
+	})
+}
+
 func TestContextEndsTheServer(t *testing.T) {
 	g := newGate()
 	ctx, cancel := context.WithCancelCause(t.Context())
