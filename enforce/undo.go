@@ -42,6 +42,10 @@ func (s *State) Undo(ctx context.Context, p *UndoPlan, by Person) (id string, er
 		return "", err
 	}
 	defer done()
+	shown := map[undo.Ref]UndoStep{}
+	for _, step := range p.Steps {
+		shown[step.ref()] = step
+	}
 	// Somebody else may have undone it meanwhile.
 	if err := s.again(ctx, p); err != nil {
 		return "", err
@@ -50,6 +54,10 @@ func (s *State) Undo(ctx context.Context, p *UndoPlan, by Person) (id string, er
 	defer r.close()
 	for i := range p.Steps {
 		step := &p.Steps[i]
+		if was := shown[step.ref()]; was.Problem == UndoFinal { // nobody said yes to more
+			step.Problem, step.Why = was.Problem, was.Why
+			continue
+		}
 		if step.Problem != "" && step.Problem != UndoConflict && step.Problem != UndoFinal {
 			continue
 		}
@@ -71,7 +79,7 @@ type undoRun struct {
 	index *undo.Index
 	gates map[opening]*Gate
 	left  map[pathguard.Facts]bool // what its own steps left
-	needs map[string]bool          // images of steps that are not done yet
+	needs map[string]bool          // images of steps that are not done yet, and what was kept since
 	found map[undo.Place]found     // the policy of each root
 }
 
@@ -115,7 +123,12 @@ func (r *undoRun) step(ctx context.Context, n int, e *undo.Entered) (problem, wh
 		return inTheWay(e, err, b.lost)
 	}
 	r.used = r.id
-	delete(r.needs, e.Image)
+	if !holdsOn(e) {
+		delete(r.needs, e.Image)
+	}
+	for _, image := range b.made {
+		r.needs[image] = true
+	}
 	r.index.Equate(now, e.Was)
 	if e.Do == undo.Remove && e.How == "" {
 		r.index.Remade(now, e.Was)

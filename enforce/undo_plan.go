@@ -61,6 +61,9 @@ type UndoPlan struct {
 	index    *undo.Index
 }
 
+// ref is which step of which change it takes back.
+func (s *UndoStep) ref() undo.Ref { return undo.Ref{ID: s.entered.Txn.ID, N: s.entered.N} }
+
 // Problems counts the steps that have one.
 func (p *UndoPlan) Problems() (n int) {
 	for i := range p.Steps {
@@ -194,7 +197,9 @@ func (p *UndoPlan) add(v *view, t *undo.Txn, e *undo.Entered, check func(*undo.E
 		step.entered = cur
 		if step.Problem, step.Why = check(cur); step.Problem == "" {
 			v.done = append(v.done, cur)
-			delete(v.needs, cur.Image)
+			if !holdsOn(cur) {
+				delete(v.needs, cur.Image)
+			}
 		}
 	}
 	p.Steps = append(p.Steps, step)

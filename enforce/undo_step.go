@@ -26,6 +26,7 @@ type takeBack struct {
 	lost  string   // why what it would take away could not be kept
 	left  map[pathguard.Facts]bool
 	needs map[string]bool
+	made  []string // images of what it took away
 }
 
 const (
@@ -56,6 +57,11 @@ func (b *takeBack) run(ctx context.Context) (pathguard.Facts, error) {
 	c.operands[0].actions = []core.Action{c.action}
 	_, err := b.gate.cross(ctx, c)
 	b.lost = c.lost
+	if c.taking != nil {
+		for _, s := range c.taking.Steps {
+			b.made = append(b.made, s.Image)
+		}
+	}
 	return c.now, err
 }
 

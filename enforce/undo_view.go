@@ -35,6 +35,9 @@ func (v *view) need(e *undo.Entered) {
 	}
 }
 
+// holdsOn reports whether an image has, once its step is taken back, what that took away.
+func holdsOn(e *undo.Entered) bool { return e.Do == undo.Replace && e.How != undo.Copied }
+
 // seat is where what a name will have lies now.
 type seat struct {
 	at   undo.Place       // its name, or its path beneath the image

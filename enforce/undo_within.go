@@ -127,6 +127,9 @@ func (v *view) beneath(ctx context.Context, e *undo.Entered, p undo.Place) folde
 // brought are the places beneath one that the steps so far bring something to, folders
 // first.
 func (v *view) brought(by *undo.Entered, p undo.Place) (all []undo.Place) {
+	if top, err := v.at(by, p); err == nil && top.Kind() != pathguard.KindDir {
+		return nil
+	}
 	for i, e := range v.done {
 		if e.Do != undo.Remove && e.Do != undo.Rename {
 			continue

@@ -217,6 +217,7 @@ func TestDrainIsBounded(t *testing.T) {
 	})
 }
 
+
 // An interrupt does not hide that.
 func TestDrainIsToldOfAnInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -231,6 +232,8 @@ func TestDrainIsToldOfAnInterrupt(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		w := connectContext(ctx, t, s)
+		w.send(opening)
+		w.next()
 		w.send(call("1", "stuck", ""))
 		<-started
 		cancel()
