@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postern-gate/postern/core"
 	"github.com/postern-gate/postern/internal/state/undo"
 )
 
@@ -48,6 +49,8 @@ func (w *undoWorld) do(ops []string) (session string) {
 			out, err = w.gate.Copy(w.t.Context(), f[1], f[2], Call{Confirm: true})
 		case "outside:write":
 			w.put(f[1], strings.Repeat("o", size(100)))
+		case "outside:link":
+			err = os.Symlink(f[2], w.path(f[1]))
 		case "outside:mkdir":
 			err = os.Mkdir(w.path(f[1]), 0o755)
 		default:
@@ -83,6 +86,7 @@ func (w *undoWorld) lower(stateDir string, o UndoOptions) {
 func played(t *testing.T, stateDir string, o UndoOptions, ops []string) *undoWorld {
 	t.Helper()
 	w := newUndoWorld(t, stateDir, UndoOptions{}, plannedTree)
+	w.must(os.Symlink("a", w.path("l")))
 	before := w.contents()
 	session := w.do(ops)
 	w.lower(stateDir, o)
@@ -125,6 +129,8 @@ func TestUndoPlanned(t *testing.T) {
 		"move d/x y, delete d, outside:mkdir d, move d x":                     {},
 		"delete d/e, delete d, outside:mkdir d, delete d":                     {},
 		"write d/h, move d/h d/a, mkdir d/h, copy d/x d/h/h":                  {},
+		"move d/x d/z, delete d, move l d, move d l":                          {},
+		"move d/e y, delete d, outside:link d a":                              {},
 		"append h, append h, move h g, write g, delete g, mkdir g, write g/h": file,
 	} {
 		for place, at := range places(t) {
@@ -212,4 +218,61 @@ func TestUndoNeeds(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestUndoKeepsWhatItTook: no later step, and no change of an agent in the same process,
+// takes the room of what an undo has kept: its undo brings that back.
+func TestUndoKeepsWhatItTook(t *testing.T) {
+	tight := UndoOptions{Total: 1000, PerFile: 1000}
+	for name, tc := range map[string]struct {
+		first, change string
+		meanwhile     bool
+	}{
+		"an exchange":          {"outside:write a 400, outside:write b 400", "write new 300, write a 400, write b 400", false},
+		"removed":              {"", "write n1 400, write n2 400, write n3 400", false},
+		"removed, and changes": {"", "write n1 400, write n2 400, write n3 400", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newUndoWorld(t, stateBeside(t), tight, plannedTree)
+			w.do(named(tc.first))
+			session := w.do(named(tc.change))
+			after := w.contents()
+			p, err := w.state.PlanUndo(t.Context(), UndoSelect{Session: session}, person())
+			w.must(err)
+			by := person()
+			if tc.meanwhile {
+				by.Decider = &busy{w: w}
+			}
+			id, err := w.state.Undo(t.Context(), p, by)
+			w.must(err)
+			done := 0
+			for _, s := range p.Steps {
+				if s.Done {
+					done++
+				}
+			}
+			if done != 2 {
+				t.Errorf("%d steps are done: %+v", done, p.Steps)
+			}
+			w.undo(UndoSelect{ID: id})
+			got := w.contents()
+			delete(got, "d/x")
+			delete(after, "d/x")
+			if !maps.Equal(got, after) {
+				t.Errorf("redone: %q, before: %q", got, after)
+			}
+		})
+	}
+}
+
+// busy is a decider that has an agent change a file whenever it is asked.
+type busy struct {
+	rules
+
+	w *undoWorld
+}
+
+func (b *busy) Evaluate(q core.Request) core.Verdict {
+	b.w.write("d/x", "meanwhile")
+	return b.rules.Evaluate(q)
 }

@@ -186,6 +186,8 @@ func (v *view) conflict(e *undo.Entered) (why string, err error) {
 		}
 	}
 	switch {
+	case up.Kind() == pathguard.KindLink, folder.Kind() == pathguard.KindLink:
+		return ruleLink, nil
 	case e.Do != undo.Remove && up.Kind() != pathguard.KindDir:
 		return ruleGone, nil
 	case (e.Do == undo.Remove || e.Do == undo.Rename) && folder.Kind() != pathguard.KindDir:

@@ -217,7 +217,6 @@ func TestDrainIsBounded(t *testing.T) {
 	})
 }
 
-
 // An interrupt does not hide that.
 func TestDrainIsToldOfAnInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
