@@ -100,6 +100,22 @@ func TestExplainCodes(t *testing.T) {
 	}
 }
 
+// TestExplainGuards: no loosening is proposed for what no policy lifts.
+func TestExplainGuards(t *testing.T) {
+	p := newPlace(t, map[string]string{"a.txt": "a"})
+	p.put(filepath.Join(p.dir, ".postern/policy.yaml"), "version: 1\n")
+	p.put(p.user(), loosest)
+	for tool, args := range map[string]map[string]any{
+		"delete_file":    {"path": ".", "recursive": true, "confirm": true},
+		"read_text_file": read(".postern/policy.yaml"),
+	} {
+		x := p.serve(".").refused(fault.PolicyDenied, tool, args)
+		if len(x.Changes) != 1 || x.Changes[0].Kind != advice.InNothing || x.Enough {
+			t.Errorf("%s: %+v", tool, x.Changes)
+		}
+	}
+}
+
 // TestExplainHardlinks: a root that refuses files with several names.
 func TestExplainHardlinks(t *testing.T) {
 	p := newPlace(t, map[string]string{"a.txt": "a"})

@@ -269,6 +269,9 @@ func (x *explanation) advise(ctx context.Context) (steps []advice.Step, enough b
 		}
 		return steps, base.Kind != advice.InNothing && !x.foreign
 	}
+	if x.now.guard && strings.HasSuffix(x.now.verdict.Reason.Why, "(built-in: postern)") {
+		return []advice.Step{{Kind: advice.InNothing, Text: "what guards postern and its roots can't be lifted"}}, false
+	}
 	return x.amend(ctx, steps)
 }
 

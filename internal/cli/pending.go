@@ -34,10 +34,10 @@ answered until its deadline, with approve or deny. what one agent asks of one
 tool, and differs in its target alone, stands together
 
 --watch shows every question as a card on the terminal and takes the answer.
-while it runs, a call that asks waits for it (ask.wait of the policy); without
-it the call is refused at once with the id of the question, and succeeds when
-the agent sends it again after a yes. questions that are alike come on one card,
-and are answered all or by their numbers`,
+while it runs, or up on a terminal, or the page is open, a call that asks waits
+(ask.wait of the policy); without any of these it is refused at once with the id
+of the question, and succeeds when the agent sends it again after a yes.
+questions that are alike come on one card, and are answered all or by numbers`,
 		DisableFlagsInUseLine: true,
 		Args:                  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -44,7 +44,7 @@ func codes() map[fault.Code]Step {
 		fault.GrantRevoked:  say(InCall, "call again: a person is asked anew, unless the agent is paused (postern pending says so)"),
 		fault.GrantMismatch: say(InCall, "call again: the policy in force then decides"),
 
-		fault.PreconditionFailed: say(InCall, "read it again and call with what is there now, its etag as ifMatch"),
+		fault.PreconditionFailed: say(InCall, "look at what is there now and call for that: with its etag as ifMatch, a name that is free, or what the answer to the call named"),
 		fault.ConfirmMissing:     say(InCall, "the agent calls again with confirm: true, which says that it means it; where the policy asks, a person is asked then"),
 		fault.DryRunPreview:      say(InCall, "call without dry_run"),
 		fault.LockHeld:           say(InCall, "call again when the other one has ended"),
@@ -73,7 +73,7 @@ func codes() map[fault.Code]Step {
 		fault.AuditUnwritable:    say(InLog, "free space where the state directory is, or give this user the right to write there; then call again"),
 		fault.AuditBroken:        say(InLog, verifyLog),
 		fault.AuditTruncated:     say(InLog, verifyLog),
-		fault.IOFailed:           say(InMachine, "correct what the operating system refused, mostly the rights of the file or folder, and call again"),
+		fault.IOFailed:           say(InMachine, "correct what the operating system refused, mostly the rights of the file or folder, or call for what it is: a folder is listed, a file is read"),
 		fault.Cancelled:          say(InCall, "call again, for less at once"),
 	}
 }
