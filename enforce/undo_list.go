@@ -82,7 +82,7 @@ func undoEntry(v *view, t *undo.Txn) UndoEntry {
 		}
 	}
 	p := UndoPlan{index: v.index}
-	v.done = nil
+	v.done, v.moved, v.gone = nil, nil, map[string]bool{}
 	for _, step := range slices.Backward(t.Steps) {
 		p.add(v, t, step, v.check)
 	}

@@ -65,7 +65,7 @@ func (v *view) final(e *undo.Entered, count func(*undo.Planned, *pathguard.Targe
 	if do == undo.Remove && count != nil && s.kept == nil && count(p, t) != nil {
 		return "", ""
 	}
-	if why = v.log.Cover(&undo.Change{Undoes: true, Steps: []*undo.Planned{p}, Needs: v.needs}); why != "" {
+	if why = v.log.Cover(&undo.Change{Undoes: true, Steps: []*undo.Planned{p}, Needs: v.needs, Gone: v.gone}); why != "" {
 		problem = UndoFinal
 	}
 	return problem, why

@@ -196,10 +196,7 @@ func (p *UndoPlan) add(v *view, t *undo.Txn, e *undo.Entered, check func(*undo.E
 		}
 		step.entered = cur
 		if step.Problem, step.Why = check(cur); step.Problem == "" {
-			v.done = append(v.done, cur)
-			if !holdsOn(cur) {
-				delete(v.needs, cur.Image)
-			}
+			v.take(cur)
 		}
 	}
 	p.Steps = append(p.Steps, step)

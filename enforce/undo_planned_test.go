@@ -220,6 +220,19 @@ func TestUndoNeeds(t *testing.T) {
 	}
 }
 
+// TestUndoGivesRoom: what a step gives back from the images is room for the next one.
+func TestUndoGivesRoom(t *testing.T) {
+	for place, at := range places(t) {
+		w := newUndoWorld(t, at(t), UndoOptions{Total: 1000, PerFile: 1000}, plannedTree)
+		w.do(named("outside:write big 490"))
+		session := w.do(named("write n 520, delete big"))
+		_, p := w.undoBy(UndoSelect{Session: session}, person())
+		if place == "beside" && p.Problems() > 0 { // elsewhere the image stays
+			t.Errorf("%+v", p.Steps)
+		}
+	}
+}
+
 // TestUndoKeepsWhatItTook: no later step, and no change of an agent in the same process,
 // takes the room of what an undo has kept: its undo brings that back.
 func TestUndoKeepsWhatItTook(t *testing.T) {

@@ -89,7 +89,7 @@ func (w *showing) show(s *UndoStep) {
 	if e.To != nil {
 		w.held[*e.To] = none
 	}
-	w.done = append(w.done, e)
+	w.take(e)
 	if !ofContent(e) {
 		return
 	}

@@ -18,12 +18,14 @@ type view struct {
 	log   *undo.Log
 	roots *aftermath
 	done  []*undo.Entered // those steps
+	moved []undo.Place    // where what they bring or rename lies then
 	needs map[string]bool // images of steps that are not among them
+	gone  map[string]bool // images that they give back
 	run   *undoRun        // by whom, nil where nobody asks the policy or looks into folders
 }
 
 func newView(x *undo.Index, l *undo.Log) *view {
-	return &view{index: x, log: l, roots: newAftermath(nil)}
+	return &view{index: x, log: l, roots: newAftermath(nil), gone: map[string]bool{}}
 }
 
 func (v *view) close() { v.roots.close() }
@@ -32,6 +34,27 @@ func (v *view) close() { v.roots.close() }
 func (v *view) need(e *undo.Entered) {
 	if e != nil && e.Image != "" && e.Do != undo.Create {
 		v.needs[e.Image] = true
+	}
+}
+
+// take takes a step back, in the view.
+func (v *view) take(e *undo.Entered) {
+	v.done = append(v.done, e)
+	if !holdsOn(e) {
+		delete(v.needs, e.Image)
+	}
+	if e.Do == undo.Remove && e.Image != "" && e.How != undo.Copied {
+		v.gone[e.Image] = true
+	}
+	if e.Do == undo.Rename {
+		for i, q := range v.moved {
+			if rest, ok := within(q, *e.To); ok {
+				v.moved[i] = beneathPlace(e.Place, rest)
+			}
+		}
+	}
+	if e.Do == undo.Remove || e.Do == undo.Rename {
+		v.moved = append(v.moved, e.Place)
 	}
 }
 

@@ -130,19 +130,7 @@ func (v *view) brought(by *undo.Entered, p undo.Place) (all []undo.Place) {
 	if top, err := v.at(by, p); err == nil && top.Kind() != pathguard.KindDir {
 		return nil
 	}
-	for i, e := range v.done {
-		if e.Do != undo.Remove && e.Do != undo.Rename {
-			continue
-		}
-		q := e.Place
-		for _, later := range v.done[i+1:] {
-			if later.Do != undo.Rename {
-				continue
-			}
-			if rest, ok := within(q, *later.To); ok {
-				q = beneathPlace(later.Place, rest)
-			}
-		}
+	for _, q := range v.moved {
 		if rest, ok := within(q, p); ok && rest != "." && v.holds(by, p, rest) && !slices.Contains(all, q) {
 			all = append(all, q)
 		}

@@ -56,7 +56,11 @@ func (j *judge) others(ctx context.Context, o *options, names []string) (all []o
 		tell(&k, usual, otherJSON{why: why})
 		usual = k.verdict.Decision
 	}
-	agents := j.agents(request.Action)
+	actions := []core.Action{request.Action}
+	if len(names) > 1 { // a move also makes and may replace the other name
+		actions = append(actions, core.FSWrite, core.FSCreate)
+	}
+	agents := j.agents(actions)
 	if more = len(agents) - maxAgents; more > 0 {
 		agents = agents[:maxAgents]
 	}
@@ -97,13 +101,14 @@ func (w *workspace) warnPaused(env *Env, agent string) {
 	}
 }
 
-// agents are those that have rules of their own for an action, where none is asked about.
-func (j *judge) agents(action core.Action) (names []string) {
+// agents are those that have rules of their own for one of the actions, where none is
+// asked about.
+func (j *judge) agents(actions []core.Action) (names []string) {
 	if j.request.Subject.Agent != "" {
 		return nil
 	}
 	for _, agent := range j.w.live.Agents() {
-		if j.w.live.Ruled(agent, action) {
+		if slices.ContainsFunc(actions, func(a core.Action) bool { return j.w.live.Ruled(agent, a) }) {
 			names = append(names, agent)
 		}
 	}

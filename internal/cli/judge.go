@@ -270,14 +270,34 @@ func (j *judge) movable(ctx context.Context, o *options, source, destination str
 	_, err = gate.Move(ctx, source, destination, enforce.Call{DryRun: true, Confirm: true})
 	if q := asked.question; q != nil && j.verdict.Decision > core.Ask {
 		j.verdict, j.code, j.decided = q.Verdict, fault.PolicyAsk, q.Request
+		if len(q.Operations) > 0 {
+			j.decided.Action, j.decided.Resource = q.Operations[0].Action, q.Operations[0].Resource
+		}
 		return nil
 	}
-	if j.refuse(err); j.guard {
-		if at := fault.As(err).Resource; at != "" && at != j.request.Resource.String() {
-			j.decided.Resource = core.Resource{Name: at}
-		}
+	before := j.verdict
+	j.refuse(err)
+	if f := fault.As(err); f != nil && j.verdict != before && f.Resource != "" && f.Resource != j.request.Resource.String() {
+		j.decided.Resource = core.Resource{Name: f.Resource}
+	}
+	if f := fault.As(err); f != nil && f.Code.Kind() == fault.KindFailure {
+		j.newName(destination)
 	}
 	return nil
+}
+
+// newName judges the other name of a move that can't be made as things are.
+func (j *judge) newName(destination string) {
+	names, err := j.w.Parse(destination)
+	if err != nil || len(names) != 1 {
+		return
+	}
+	asked := j.request.Action
+	for _, a := range []core.Action{core.FSRename, core.FSWrite, core.FSCreate} {
+		j.request.Action = a
+		j.beside(names[0].Resource())
+	}
+	j.request.Action = asked
 }
 
 // noted notes what a person would be asked.

@@ -43,6 +43,7 @@ type Change struct {
 	First   int // number of the first step
 	Steps   []*Planned
 	Needs   map[string]bool // images that don't give way to it
+	Gone    map[string]bool // those that will have been given back
 	Now     pathguard.Facts // of a change that is not kept: what it left
 }
 
@@ -71,7 +72,7 @@ func (l *Log) Cover(c *Change) string {
 	if bytes > l.o.Total/2 && !c.Undoes {
 		return "it displaces more than half of undo.total (" + size(l.o.Total) + ")"
 	}
-	why, err := l.reserve(c.owner(), c.Needs, bytes, entries, true)
+	why, err := l.reserve(claim{c.owner(), c.Needs, c.Gone, counters{bytes, entries}, true})
 	if err != nil {
 		return "nothing can be kept: " + err.Error()
 	}
@@ -105,7 +106,9 @@ func (l *Log) Begin(c *Change) (*Entry, error) {
 			e.bytes, e.entries = e.bytes+s.Size, e.entries+max(1, s.Entries)
 		case Exchanged, Adopted:
 			s.Image = s.Bring
-			l.free(s.Held.Size-s.Was.Size, 0) // the image is another one then
+			if s.Held.Kind() != pathguard.KindDir { // of which only a count tells the size
+				l.free(s.Held.Size-s.Was.Size, 0) // the image is another one then
+			}
 		}
 		if err := s.describe(); err != nil {
 			return nil, err
@@ -113,7 +116,7 @@ func (l *Log) Begin(c *Change) (*Entry, error) {
 		out.Steps = append(out.Steps, s.Step)
 	}
 	if e.entries > 0 {
-		why, err := l.reserve(c.owner(), c.Needs, e.bytes, e.entries, false)
+		why, err := l.reserve(claim{c.owner(), c.Needs, nil, counters{e.bytes, e.entries}, false})
 		if err == nil && why != "" {
 			err = unusable(why, nil)
 		}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -27,17 +28,15 @@ func digest(s string) string {
 
 // eviction is one search for room.
 type eviction struct {
+	claim
+
 	l      *Log
-	owner  string
-	need   counters
 	part   int64 // how many parts of the bound more than is needed
 	have   counters
 	held   map[string]counters // by owners
 	pinned map[string]bool
 	newest map[string]string // the newest change of each owner
 	gone   map[string]bool
-	needs  map[string]bool // images that give way to nobody here
-	dry    bool
 }
 
 // evict makes room. First an owner that has more than its half while others have
@@ -45,13 +44,14 @@ type eviction struct {
 // run on one name before its ends, then what is old. What is young gives way to
 // nobody else, so that no agent can do away with what another one did. What an undo
 // still needs itself gives way to none of its own steps.
-func (l *Log) evict(owner string, needs map[string]bool, bytes, entries int64, dry bool) (have counters, fits bool, err error) {
+func (l *Log) evict(c claim) (have counters, fits bool, err error) {
 	all, err := l.list()
 	if err != nil {
 		return have, false, err
 	}
+	all = slices.DeleteFunc(all, func(k kept) bool { return c.gone[filepath.Base(k.path)] })
 	v := eviction{
-		l: l, owner: owner, need: counters{bytes, entries}, needs: needs, dry: dry,
+		l: l, claim: c,
 		held: map[string]counters{}, newest: map[string]string{}, gone: map[string]bool{},
 	}
 	if v.pinned, err = l.pinned(all); err != nil {
@@ -61,7 +61,7 @@ func (l *Log) evict(owner string, needs map[string]bool, bytes, entries int64, d
 		v.count(k, 1)
 		v.newest[k.owner] = k.id
 	}
-	if v.have.entries+entries > int64(l.o.MaxImages) || len(all) > 256 {
+	if v.have.entries+c.need.entries > int64(l.o.MaxImages) || len(all) > 256 {
 		v.part = 1
 	}
 	v.run(all)

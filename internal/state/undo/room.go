@@ -35,29 +35,38 @@ const (
 // lock, so that no process has to count what others keep.
 type counters struct{ bytes, entries int64 }
 
+// claim is who needs how much room. Images in needs don't give way to it, and those in
+// gone will have left by then. dry changes nothing.
+type claim struct {
+	owner       string
+	needs, gone map[string]bool
+	need        counters
+	dry         bool
+}
+
 // reserve takes room for an image before it is made, and evicts the oldest ones
 // that are in the way. With dry it only says whether it could. The answer is
 // "" for yes.
-func (l *Log) reserve(owner string, needs map[string]bool, bytes, entries int64, dry bool) (why string, err error) {
+func (l *Log) reserve(c claim) (why string, err error) {
 	release, err := l.counting()
 	if err != nil {
 		return "", unusable("the lock of the images can't be had", err)
 	}
 	defer release()
 	have, ok := l.readRoom()
-	if !ok || have.bytes+bytes > l.o.Total || have.entries+entries > int64(l.o.MaxImages) {
+	if !ok || have.bytes+c.need.bytes > l.o.Total || have.entries+c.need.entries > int64(l.o.MaxImages) {
 		var fits bool
-		if have, fits, err = l.evict(owner, needs, bytes, entries, dry); err != nil {
+		if have, fits, err = l.evict(c); err != nil {
 			return "", err
 		}
 		if !fits {
 			return "what is kept of other agents, and of running sessions, leaves no room for it under undo.total (" + size(l.o.Total) + ")", nil
 		}
 	}
-	if dry {
+	if c.dry {
 		return "", nil
 	}
-	have.bytes, have.entries = have.bytes+bytes, have.entries+entries
+	have.bytes, have.entries = have.bytes+c.need.bytes, have.entries+c.need.entries
 	return "", l.writeRoom(have)
 }
 

@@ -60,7 +60,7 @@ func TestRoom(t *testing.T) {
 	dead := image(t, l, "dead-1", 3*time.Minute, 30)
 	newest := image(t, l, "live-2", 2*time.Minute, 30)
 	for _, dry := range []bool{true, false} {
-		if why, err := l.reserve("", nil, 30, 1, dry); why != "" || err != nil {
+		if why, err := l.reserve(claim{owner: "", need: counters{30, 1}, dry: dry}); why != "" || err != nil {
 			t.Fatalf("%q %v", why, err)
 		}
 		if exists(oldest) != dry || !exists(dead) || !exists(newest) {
@@ -68,14 +68,14 @@ func TestRoom(t *testing.T) {
 		}
 	}
 	image(t, l, "live-0", time.Hour, 30) // what was reserved: it is another's newest no more
-	if why, err := l.reserve("", nil, 71, 1, false); !strings.Contains(why, "undo.total (100 bytes)") || err != nil {
+	if why, err := l.reserve(claim{owner: "", need: counters{71, 1}, dry: false}); !strings.Contains(why, "undo.total (100 bytes)") || err != nil {
 		t.Errorf("%q %v", why, err)
 	}
 	if !exists(newest) {
 		t.Error("the newest of a live process is gone")
 	}
 	l = openLog(t, l.dir, Options{Total: 100})
-	if why, err := l.reserve("", nil, 100, 1, false); why != "" || err != nil || exists(newest) {
+	if why, err := l.reserve(claim{owner: "", need: counters{100, 1}, dry: false}); why != "" || err != nil || exists(newest) {
 		t.Errorf("of no live process: %q %v %t", why, err, exists(newest))
 	}
 }
@@ -86,7 +86,7 @@ func TestRoomEntries(t *testing.T) {
 	_, err := l.images()
 	must(t, err)
 	for i := range 100 {
-		if why, err := l.reserve("", nil, 1, 1, false); why != "" || err != nil {
+		if why, err := l.reserve(claim{owner: "", need: counters{1, 1}, dry: false}); why != "" || err != nil {
 			t.Fatalf("%d: %q %v", i, why, err)
 		}
 		image(t, l, fmt.Sprintf("p-%d", i), time.Hour-time.Duration(i)*time.Second, 1)
@@ -106,7 +106,7 @@ func TestRoomShared(t *testing.T) {
 		must(t, err)
 		wg.Go(func() {
 			for i := range 50 {
-				why, err := l.reserve("", nil, 20, 1, false)
+				why, err := l.reserve(claim{owner: "", need: counters{20, 1}, dry: false})
 				if why != "" || err != nil {
 					t.Errorf("%q %v", why, err)
 					return
@@ -330,19 +330,19 @@ func TestRoomOfOthers(t *testing.T) {
 	middle := owned(t, l, "b", "b-2", "f", 40*time.Minute, 20)
 	last := owned(t, l, "b", "b-3", "f", 30*time.Minute, 10)
 	aged := owned(t, l, "c", "c-1", "g", 25*time.Hour, 40)
-	if why, err := l.reserve(b, nil, 20, 1, false); why != "" || err != nil {
+	if why, err := l.reserve(claim{owner: b, need: counters{20, 1}, dry: false}); why != "" || err != nil {
 		t.Fatalf("%q %v", why, err)
 	}
 	if !exists(victim) || !exists(first) || exists(middle) || !exists(last) || !exists(aged) {
 		t.Error(exists(victim), exists(first), exists(middle), exists(last), exists(aged))
 	}
-	if why, err := l.reserve(b, nil, 60, 1, false); why == "" || err != nil || !exists(victim) {
+	if why, err := l.reserve(claim{owner: b, need: counters{60, 1}, dry: false}); why == "" || err != nil || !exists(victim) {
 		t.Errorf("more than its half: %q %v", why, err)
 	}
 	l = openLog(t, t.TempDir(), Options{Total: 100}, "a")
 	all := owned(t, l, "a", "a-1", "f", time.Hour, 50)
 	rest := owned(t, l, "a", "a-2", "g", time.Minute, 50)
-	if why, err := l.reserve(b, nil, 20, 1, false); why != "" || err != nil || exists(all) || !exists(rest) {
+	if why, err := l.reserve(claim{owner: b, need: counters{20, 1}, dry: false}); why != "" || err != nil || exists(all) || !exists(rest) {
 		t.Errorf("a newcomer: %q %v %t %t", why, err, exists(all), exists(rest))
 	}
 }
