@@ -143,6 +143,7 @@ type checkJSON struct {
 	// Otherwise is what is decided otherwise: of the action that is asked for instead,
 	// for agents with rules of their own, and without what the policy lifts.
 	Otherwise  []otherJSON `json:"otherwise,omitempty"`
+	Warnings   []string    `json:"warnings,omitempty"`
 	MoreAgents int         `json:"more_agents,omitempty"` // have rules of their own and were not asked about
 }
 
@@ -154,7 +155,7 @@ func (j *judge) print(env *Env, asJSON bool, others []otherJSON, more int) error
 	out := checkJSON{
 		document: newDocument("check"), Action: j.request.Action.String(), Resource: j.request.Resource.String(),
 		Agent: j.request.Subject.Agent, Decision: j.verdict.Decision.String(), Because: newRule(j.verdict.Reason),
-		Rules: []ruleJSON{}, Policy: j.w.live.Version(), Otherwise: others, MoreAgents: more,
+		Rules: []ruleJSON{}, Policy: j.w.live.Version(), Otherwise: others, MoreAgents: more, Warnings: j.w.wide(env),
 	}
 	if j.code != fault.OK {
 		out.Code = j.code.String()

@@ -262,6 +262,7 @@ func (j *judge) readable(ctx context.Context, o *options, name pathguard.Name) e
 // movable lets the crossing try a move without effect: the new name is judged
 // too, and with both all that lies beneath.
 func (j *judge) movable(ctx context.Context, o *options, source, destination string) error {
+	j.newName(destination)
 	var asked noted
 	gate, err := j.gate(o, &asked)
 	if err != nil {
@@ -270,8 +271,13 @@ func (j *judge) movable(ctx context.Context, o *options, source, destination str
 	_, err = gate.Move(ctx, source, destination, enforce.Call{DryRun: true, Confirm: true})
 	if q := asked.question; q != nil && j.verdict.Decision > core.Ask {
 		j.verdict, j.code, j.decided = q.Verdict, fault.PolicyAsk, q.Request
-		if len(q.Operations) > 0 {
-			j.decided.Action, j.decided.Resource = q.Operations[0].Action, q.Operations[0].Resource
+		for _, op := range q.Operations {
+			asks := q.Request
+			asks.Action, asks.Resource = op.Action, op.Resource
+			if j.decider().Evaluate(asks).Reason == q.Verdict.Reason {
+				j.decided = asks
+				break
+			}
 		}
 		return nil
 	}
@@ -280,16 +286,14 @@ func (j *judge) movable(ctx context.Context, o *options, source, destination str
 	if f := fault.As(err); f != nil && j.verdict != before && f.Resource != "" && f.Resource != j.request.Resource.String() {
 		j.decided.Resource = core.Resource{Name: f.Resource}
 	}
-	if f := fault.As(err); f != nil && f.Code.Kind() == fault.KindFailure {
-		j.newName(destination)
-	}
 	return nil
 }
 
-// newName judges the other name of a move that can't be made as things are.
+// newName judges the other name of a move, which may be one that can't be made as
+// things are.
 func (j *judge) newName(destination string) {
 	names, err := j.w.Parse(destination)
-	if err != nil || len(names) != 1 {
+	if j.refuse(err); err != nil || len(names) != 1 {
 		return
 	}
 	asked := j.request.Action

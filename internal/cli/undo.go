@@ -329,7 +329,7 @@ func (u undoJSON) next() string {
 	case is(func(why string) bool { return strings.Contains(why, "; next: ") }):
 		return ""
 	}
-	return "an earlier change by its ID: postern undo list"
+	return "what came on top of it first, or another change, by its ID: postern undo list"
 }
 
 // printDiff draws what a step would change as a card does, beneath it. On a

@@ -50,7 +50,7 @@ func beneathOther(stateDir, folder string, inForce []string) string {
 		}
 		_, err := os.Lstat(file)
 		if err == nil || slices.Contains(attached, up) {
-			return "it lies in " + textsafe.Name(up) + ", which is guarded on its own: for the agents of that folder run this there, where its policy holds and names begin"
+			return "it lies in " + textsafe.Name(up) + ", which is guarded on its own: what is said here is not what holds for the agents of that folder; run this there"
 		}
 	}
 	return ""
