@@ -79,6 +79,12 @@ func TestUndoAsksOnTheTerminal(t *testing.T) {
 			t.Errorf("%q: %v %s", typed, err, out)
 		}
 	}
+	cut := sit(t, []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}, 40, "undo", "--session", sessionOf(t, home, dir))
+	cut.sees(`undo it\? \[y/N\] `)
+	cut.blurts("\x03")
+	if cut.ends(130); read() != "new" {
+		t.Error("what an interrupt cut off was done")
+	}
 	alone := exec.CommandContext(t.Context(), os.Args[0], "undo", "--last")
 	alone.Dir, alone.Env, alone.Stdin = dir, []string{"HOME=" + home, asPostern + "=1"}, strings.NewReader("yes\n")
 	alone.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -88,6 +94,16 @@ func TestUndoAsksOnTheTerminal(t *testing.T) {
 	if out, err := answered(t, home, dir, "yes\n", "undo", "--last"); err != nil || read() != "old" || !strings.Contains(out, "done: restore project://a") {
 		t.Errorf("%v %s", err, out)
 	}
+}
+
+// sessionOf is the session of the newest change.
+func sessionOf(t *testing.T, home, dir string) string {
+	t.Helper()
+	m := regexp.MustCompile(`"session": "([^"]+)"`).FindStringSubmatch(runs(t, home, dir, "undo", "list", "--json"))
+	if m == nil {
+		t.Fatal("no change is listed")
+	}
+	return m[1]
 }
 
 // TestUndoByWhom: an undo on the page is the page's, and one at the command line

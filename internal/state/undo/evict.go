@@ -49,7 +49,7 @@ func (l *Log) evict(c claim) (have counters, fits bool, err error) {
 	if err != nil {
 		return have, false, err
 	}
-	all = slices.DeleteFunc(all, func(k kept) bool { return c.gone[filepath.Base(k.path)] })
+	all = slices.DeleteFunc(all, func(k kept) bool { return c.away[filepath.Base(k.path)] })
 	v := eviction{
 		l: l, claim: c,
 		held: map[string]counters{}, newest: map[string]string{}, gone: map[string]bool{},

@@ -36,10 +36,10 @@ const (
 type counters struct{ bytes, entries int64 }
 
 // claim is who needs how much room. Images in needs don't give way to it, and those in
-// gone will have left by then. dry changes nothing.
+// away will have left by then. dry changes nothing.
 type claim struct {
 	owner       string
-	needs, gone map[string]bool
+	needs, away map[string]bool
 	need        counters
 	dry         bool
 }
